@@ -1,0 +1,123 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// nobody is the unprivileged user a cluster runs as when we are root: PostgreSQL refuses root.
+const nobody = 65534
+
+// Cluster is a private PostgreSQL server in a folder of its own, reached over a Unix socket.
+type Cluster struct {
+	DSN  string // of the database "postgres", superuser postgres
+	dir  string
+	cmd  *exec.Cmd
+	out  *bytes.Buffer
+	end  chan error
+	once sync.Once
+}
+
+// Launch makes and starts a throw-away cluster with the programs in bin (see
+// [Find]) and waits until it answers. Durability is off: the cluster does not
+// outlive the machine, only the processes that use it. It dies with this
+// process even when that is killed (Linux). Call Stop.
+func Launch(ctx context.Context, bin string) (*Cluster, error) {
+	dir, err := os.MkdirTemp(tempRoot(), "jmpg-")
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{dir: dir, out: &bytes.Buffer{}, end: make(chan error, 1)}
+	if err := c.start(ctx, bin); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return c, nil
+}
+
+// tempRoot is a place that an unprivileged user can reach, with a path short enough for a socket.
+func tempRoot() string {
+	if os.Geteuid() == 0 {
+		return "/tmp"
+	}
+	return ""
+}
+
+func (c *Cluster) start(ctx context.Context, bin string) error {
+	data, sock := filepath.Join(c.dir, "data"), filepath.Join(c.dir, "sock")
+	if err := os.Chmod(c.dir, 0o755); err != nil { //nolint:gosec // the server's user must pass through
+		return err
+	}
+	for _, d := range []string{data, sock} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			return err
+		}
+		if os.Geteuid() == 0 {
+			if err := os.Chown(d, nobody, nobody); err != nil {
+				return err
+			}
+		}
+	}
+	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C")
+	initdb.Dir, initdb.SysProcAttr = c.dir, procAttr()
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	c.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", sock, //nolint:noctx // ended by Stop, not by ctx
+		"-c", "listen_addresses=", "-c", "fsync=off", "-c", "full_page_writes=off",
+		"-c", "shared_buffers=128MB", "-c", "max_connections=300", "-c", "log_min_messages=fatal")
+	c.cmd.Dir, c.cmd.SysProcAttr = c.dir, procAttr()
+	c.cmd.Stdout, c.cmd.Stderr = c.out, c.out
+	c.DSN = "host=" + sock + " user=postgres dbname=postgres sslmode=disable"
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // Pdeathsig fires when the starting thread ends
+		started <- c.cmd.Start()
+		c.end <- c.cmd.Wait()
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("start postgres: %w", err)
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		conn, err := pgx.Connect(ctx, c.DSN)
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("postgres did not answer: %w", err), c.Stop())
+		case err := <-c.end:
+			c.end <- err
+			return fmt.Errorf("postgres ended at start: %w\n%s", err, c.out)
+		case <-tick.C:
+		}
+	}
+}
+
+// Stop ends the server, waits for it and removes its folder. Safe to call more than once.
+func (c *Cluster) Stop() error {
+	var err error
+	c.once.Do(func() {
+		_ = c.cmd.Process.Signal(syscall.SIGINT) // fast shutdown
+		select {
+		case <-c.end:
+		case <-time.After(10 * time.Second):
+			_ = c.cmd.Process.Signal(syscall.SIGQUIT)
+			<-c.end
+		}
+		err = os.RemoveAll(c.dir)
+	})
+	return err
+}
