@@ -1,0 +1,66 @@
+# Journeyman. `make demo` shows the main job, `make test` proves it. Both need Go only, the rest is found or announced.
+
+CACHE ?= $(or $(JOURNEYMAN_CACHE),/var/tmp/journeyman-cache)
+GOLANGCI_VERSION := v2.12.2
+GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
+DEMO_ARGS ?=
+
+.PHONY: help demo test check ci soak fmt lint vet bpmn-lint rules demo-audit bench fuzz build clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: build ## book tours, break things, undo, and audit the result; nothing to set up
+	@./bin/journeyman demo --fetch-postgres $(DEMO_ARGS)
+
+test: check ## the tests: tier check, at most 12 minutes
+
+build: ## build bin/journeyman
+	@mkdir -p bin
+	@go build -o bin/journeyman ./cmd/journeyman
+
+check: setup-postgres vet ## gofmt, vet, and every test with -race on a real PostgreSQL
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "not formatted: run make fmt"; exit 1; }
+	go test -race -shuffle=on -timeout 10m ./...
+	@echo "tier check left out: golangci-lint, BPMN lint with npm, rules switched off, the demo's audit (make ci); long random plans (make soak)"
+
+ci: lint bpmn-lint check rules demo-audit ## everything that gates a landing, at most 25 minutes
+	@echo "tier ci left out: real Apache Kafka, official clients of other languages, browser tests (not built yet); long random plans (make soak)"
+
+soak: setup-postgres ## long random plans
+	go test -count=1 -timeout 60m -tags soak ./...
+
+fmt: ## format
+	gofmt -w $$(git ls-files '*.go')
+
+vet: ## go vet
+	go vet ./...
+
+lint: $(GOLANGCI) ## golangci-lint
+	$(GOLANGCI) run ./...
+
+$(GOLANGCI):
+	@echo "installing golangci-lint $(GOLANGCI_VERSION) into $(CACHE)/bin (about 3 minutes, once)"
+	@mkdir -p $(CACHE)/bin
+	cd /tmp && GOBIN=$(CACHE)/bin/tmp.$$$$ && GOBIN=$$GOBIN GOFLAGS= go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION) && mv $$GOBIN/golangci-lint $(GOLANGCI) && rmdir $$GOBIN
+
+bpmn-lint: ## public Camunda 8 lint rules, 8.5 and 8.8, on our models
+	JOURNEYMAN_CACHE=$(CACHE) test/lint/bpmn/lint.sh
+
+rules: setup-postgres ## switch each rule of the effect path off and see its test turn red
+	test/rules/switch.sh
+
+demo-audit: build ## run the demo and check its summary
+	test/demo/audit.sh
+
+setup-postgres: ## install Debian's PostgreSQL when no server program is found
+	@test/setup-postgres.sh
+
+fuzz: ## each fuzz target for 20 s
+	test/fuzz.sh
+
+bench: ## measure, as ratios inside one run
+	go test -run '^$$' -bench . -benchmem ./...
+
+clean: ## remove what builds made
+	rm -rf bin
