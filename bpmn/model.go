@@ -15,6 +15,27 @@ type Definitions struct {
 	Signals     map[string]*Signal     // by BPMN id
 	Escalations map[string]*Escalation // by BPMN id
 	Diagram     *Diagram               // nil when the file has no layout
+
+	Participants []*Artifact          // pools, document order
+	Artifacts    map[string]*Artifact // everything drawn that does not execute, by BPMN id: pools, lanes, text annotations, groups, data
+	MessageFlows []*Association       // between pools; drawn only
+	Associations []*Association       // those of a collaboration; a scope has its own
+	Platform     string               // modeler:executionPlatform, for example "Camunda Cloud"; may be empty
+
+	elements map[string]*Element
+	problems []*Error // references that lead nowhere, duplicate ids: Check reports them
+}
+
+// Element returns the flow node with this id, nil when there is none.
+func (d *Definitions) Element(id string) *Element { return d.elements[id] }
+
+// Artifact is something drawn that does not execute.
+type Artifact struct {
+	ID         string
+	Kind       Kind   // participant, lane, textAnnotation, group, dataObjectReference, dataStoreReference
+	Name       string // or the text of an annotation
+	ProcessRef string // participant only; may be empty
+	Line       int
 }
 
 // Process is one bpmn:process.
@@ -22,6 +43,7 @@ type Process struct {
 	Scope
 	Name       string
 	Executable bool
+	Line       int
 }
 
 // Scope holds flow elements: a process, an embedded subprocess or an event subprocess.
@@ -66,6 +88,7 @@ type Element struct {
 	Kind   Kind
 	Line   int      // 1-based line of the start tag
 	Parent *Element // enclosing subprocess; nil directly under the process
+	In     *Scope   // the scope it stands in; never nil
 	Doc    string   // bpmn:documentation
 
 	Incoming []*Flow // by reference of the flows' targetRef, document order
@@ -92,6 +115,15 @@ type Element struct {
 	Called     *CalledElement // callActivity
 	Loop       *MultiInstance // nil when not multi-instance
 	Properties []Header       // zeebe:properties (used for platform marks such as journeyman:pivot)
+
+	Script   *Script   // zeebe:script of a scriptTask
+	Decision *Decision // zeebe:calledDecision of a businessRuleTask
+	Template string    // zeebe:modelerTemplate: the connector template a task was made from; may be empty
+
+	// Unknown names what was found in the element and is not read, for example
+	// "zeebe:executionListeners", "bpmn:standardLoopCharacteristics" or
+	// "camunda:delegateExpression". An engine refuses what it cannot honour.
+	Unknown []string
 
 	// Gateways.
 	Default *Flow
@@ -126,6 +158,7 @@ type EventDefinition struct {
 	Timer       *Timer
 	LinkName    string
 	ActivityRef string // compensation throw: the activity to compensate, empty = all of the scope
+	NoWait      bool   // compensation throw with waitForCompletion="false", which Zeebe refuses
 }
 
 // Timer is exactly one of date, duration or cycle; static text or a FEEL expression with a leading "=".
@@ -137,10 +170,15 @@ type Timer struct {
 type Message struct {
 	ID, Name       string
 	CorrelationKey string // FEEL with leading "=", empty when absent
+	Line           int
 }
 
 // ErrorDef is bpmn:error.
-type ErrorDef struct{ ID, Name, Code string }
+type ErrorDef struct {
+	ID, Name string
+	Code     string // static, or FEEL with leading "=" (throw side only); empty catches all
+	Line     int
+}
 
 // Signal is bpmn:signal.
 type Signal struct{ ID, Name string }
@@ -149,7 +187,10 @@ type Signal struct{ ID, Name string }
 type Escalation struct{ ID, Name, Code string }
 
 // TaskDefinition is zeebe:taskDefinition. Retries is "3" when the attribute is absent.
-type TaskDefinition struct{ Type, Retries string }
+type TaskDefinition struct {
+	Type, Retries string // static, or FEEL with a leading "="
+	Declared      bool   // the file says how many retries
+}
 
 // Header is one key and value pair.
 type Header struct{ Key, Value string }
@@ -161,8 +202,14 @@ type Mapping struct{ Source, Target string }
 type UserTask struct {
 	Native                                                           bool // zeebe:userTask present: user task API, no job
 	Assignee, CandidateGroups, CandidateUsers, DueDate, FollowUpDate string
-	FormKey, FormID                                                  string
+	FormKey, FormID, ExternalReference, Priority                     string
 }
+
+// Script is zeebe:script.
+type Script struct{ Expression, ResultVariable string }
+
+// Decision is zeebe:calledDecision.
+type Decision struct{ DecisionID, ResultVariable string }
 
 // CalledElement is zeebe:calledElement.
 type CalledElement struct {
@@ -187,7 +234,10 @@ type Flow struct {
 }
 
 // Association connects a compensation boundary event with its handler, or a text annotation.
-type Association struct{ ID, SourceRef, TargetRef string }
+type Association struct {
+	ID, SourceRef, TargetRef string
+	Line                     int
+}
 
 // Diagram is the BPMN DI of a file: shapes and edges by element id.
 type Diagram struct {
