@@ -18,7 +18,7 @@ type Message struct {
 	Kind        Kind      // "" means KindEvent
 	BusinessKey string    // partition and order key; "" means the business key of the operation that stages it
 	OccurredAt  time.Time // zero means the database's time of staging
-	Data        any       // marshalled with encoding/json
+	Data        any       // marshalled with encoding/json; must become a JSON object
 	Corrects    string    // messageId this one corrects (spec E13), "" for none
 }
 
@@ -39,4 +39,11 @@ type Origin struct {
 	HTTPIdempotencyKey string
 	Actor              Actor
 	Replay             bool
+
+	// IDSeed is what message ids are derived from, so that a re-run stages the
+	// same ids (spec O7). "" means OperationID; when both are empty ids are
+	// random. A run that is a publication of its own under an operation id that
+	// was published before, such as one after an operator's retry (path rule 5),
+	// must bring another seed.
+	IDSeed string
 }

@@ -1,0 +1,189 @@
+package events
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Catalog names every message type of a platform. Make one with [ParseCatalog]
+// or [Merge]. It is not changed afterwards and safe for concurrent use.
+type Catalog struct {
+	domains  []string
+	services map[string]string // service name → domain
+	entries  map[typeVersion]Entry
+}
+
+type typeVersion struct {
+	name    string
+	version int
+}
+
+// Entry is what the catalog says about one message type and major version.
+type Entry struct {
+	Type           string
+	Version        int
+	Kind           Kind
+	Class          Class
+	Owner          string   // domain; for a command the domain that is asked
+	Producers      []string // service names, or "*"
+	Consumers      []string
+	Exceptions     []Exception
+	PartitionKey   string // always "businessKey" for now
+	IdempotencyKey string // DedupMessageID, DedupOperationID or DedupData
+	RetentionDays  int
+	Financial      bool
+	Schema         any // as written; not interpreted here
+	Retry          []time.Duration
+	PoisonedAfter  int // attempts after which a message goes to the DLQ
+	DLQ            string
+	OperatorAction string
+	PII            string // "none" or who agreed to what
+	Topic          string
+	Partitions     int
+}
+
+// Exception records that a service of another domain may stage a type.
+type Exception struct {
+	Producer   string `yaml:"producer"`
+	Reason     string `yaml:"reason"`
+	ApprovedBy string `yaml:"approved_by"`
+}
+
+// What identifies a repeat of a message (spec D2).
+const (
+	DedupMessageID   = "messageId"           // the same publication again
+	DedupOperationID = "operationId"         // the same business operation again
+	DedupData        = "data.idempotencyKey" // commands
+)
+
+// DefaultPartitions is the partition count of a topic whose entries name none.
+const DefaultPartitions = 4
+
+// DefaultDLQ is where messages go whose entry names no DLQ.
+const DefaultDLQ = "platform.dlq.v1"
+
+// DefaultRetry is the schedule of entries that name none (spec E7).
+func DefaultRetry() []time.Duration {
+	return []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour}
+}
+
+// Domains lists the domains, sorted, [PlatformDomain] among them.
+func (c *Catalog) Domains() []string { return slices.Clone(c.domains) }
+
+// CheckName refuses a message type that breaks the naming rules or is of no domain of the catalog. See [CheckName].
+func (c *Catalog) CheckName(kind Kind, name string) error { return CheckName(kind, name, c.domains) }
+
+// Entry gives the entry of a type and version (0 means 1), and whether there is one.
+func (c *Catalog) Entry(messageType string, version int) (Entry, bool) {
+	e, ok := c.entries[typeVersion{messageType, max(version, 1)}]
+	return e, ok
+}
+
+// Entries lists all entries by type and version.
+func (c *Catalog) Entries() []Entry {
+	return slices.SortedFunc(maps.Values(c.entries), func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Version, b.Version))
+	})
+}
+
+// Match lists the entries whose type fits any of the patterns (see [Match]), by type and version.
+func (c *Catalog) Match(patterns ...string) []Entry {
+	return slices.DeleteFunc(c.Entries(), func(e Entry) bool {
+		return !slices.ContainsFunc(patterns, func(p string) bool { return Match(p, e.Type) })
+	})
+}
+
+// Topics lists the topics of all entries, sorted by name, with the longest retention asked for.
+func (c *Catalog) Topics() []TopicSpec {
+	byName := map[string]TopicSpec{}
+	for _, e := range c.entries {
+		keep := time.Duration(e.RetentionDays) * 24 * time.Hour
+		t, ok := byName[e.Topic]
+		if !ok || t.Retention < keep {
+			byName[e.Topic] = TopicSpec{Name: e.Topic, Partitions: e.Partitions, Retention: keep}
+		}
+	}
+	return slices.SortedFunc(maps.Values(byName), func(a, b TopicSpec) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// MayStage says whether a service may stage the entry's type: it is listed as
+// a producer and its domain, where the catalog's services name one, owns the
+// type or has a recorded exception (spec E3). Anyone may ask with a command
+// that lists it.
+func (c *Catalog) MayStage(e Entry, producer string) error {
+	if !slices.Contains(e.Producers, producer) && !slices.Contains(e.Producers, "*") {
+		return fmt.Errorf("message type %s v%d: producer %q is not one of %s in the catalog", e.Type, e.Version, producer, strings.Join(e.Producers, ", "))
+	}
+	domain, known := c.services[producer]
+	if !known || e.Kind == KindCommand || domain == e.Owner || e.Owner == PlatformDomain {
+		return nil
+	}
+	if slices.ContainsFunc(e.Exceptions, func(x Exception) bool { return x.Producer == producer }) {
+		return nil
+	}
+	return fmt.Errorf("message type %s v%d: owned by domain %q, staged by %q of domain %q without a recorded exception", e.Type, e.Version, e.Owner, producer, domain)
+}
+
+// Merge joins catalogs. A type and version in two of them, a service in two
+// domains, and one topic with two partition counts are refused, all at once.
+func Merge(catalogs ...*Catalog) (*Catalog, error) {
+	out := &Catalog{services: map[string]string{}, entries: map[typeVersion]Entry{}}
+	var problems []string
+	for _, c := range catalogs {
+		out.domains = append(out.domains, c.domains...)
+		for service, domain := range c.services {
+			if old, ok := out.services[service]; ok && old != domain {
+				problems = append(problems, fmt.Sprintf("service %q: in domain %q and %q", service, old, domain))
+			}
+			out.services[service] = domain
+		}
+		for k, e := range c.entries {
+			if _, ok := out.entries[k]; ok {
+				problems = append(problems, fmt.Sprintf("message type %s v%d: in two catalogs, want a single owner", k.name, k.version))
+			}
+			out.entries[k] = e
+		}
+	}
+	slices.Sort(out.domains)
+	out.domains = slices.Compact(out.domains)
+	problems = append(problems, topicProblems(out.Entries())...)
+	if len(problems) > 0 {
+		slices.Sort(problems)
+		return nil, &CatalogError{Problems: problems}
+	}
+	return out, nil
+}
+
+// CatalogError lists everything that is wrong with a catalog.
+type CatalogError struct{ Problems []string }
+
+// Error joins the problems, one a line.
+func (e *CatalogError) Error() string {
+	return "catalog: " + strings.Join(e.Problems, "\ncatalog: ")
+}
+
+// topicProblems finds topics shared by entries that disagree.
+func topicProblems(entries []Entry) []string {
+	var problems []string
+	first := map[string]Entry{}
+	for _, e := range entries {
+		f, ok := first[e.Topic]
+		if !ok {
+			first[e.Topic] = e
+			continue
+		}
+		if f.Partitions != e.Partitions {
+			problems = append(problems, fmt.Sprintf("topic %s: %d partitions for %s v%d, %d for %s v%d",
+				e.Topic, f.Partitions, f.Type, f.Version, e.Partitions, e.Type, e.Version))
+		}
+		if f.Class != e.Class {
+			problems = append(problems, fmt.Sprintf("topic %s: class %s for %s v%d, %s for %s v%d",
+				e.Topic, f.Class, f.Type, f.Version, e.Class, e.Type, e.Version))
+		}
+	}
+	return problems
+}

@@ -1,0 +1,180 @@
+package events
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+type catalogFile struct {
+	Domains  []string          `yaml:"domains"`
+	Services map[string]string `yaml:"services"`
+	Messages []entryFile       `yaml:"messages"`
+}
+
+type entryFile struct {
+	Type           string      `yaml:"type"`
+	Version        *int        `yaml:"version"`
+	Kind           Kind        `yaml:"kind"`
+	Class          Class       `yaml:"class"`
+	Owner          string      `yaml:"owner"`
+	Producers      []string    `yaml:"producers"`
+	Consumers      []string    `yaml:"consumers"`
+	Exceptions     []Exception `yaml:"exceptions"`
+	PartitionKey   string      `yaml:"partition_key"`
+	IdempotencyKey string      `yaml:"idempotency_key"`
+	RetentionDays  *int        `yaml:"retention_days"`
+	Financial      bool        `yaml:"financial"`
+	Schema         any         `yaml:"schema"`
+	Retry          *[]string   `yaml:"retry"`
+	PoisonedAfter  *int        `yaml:"poisoned_after"`
+	DLQ            string      `yaml:"dlq"`
+	OperatorAction string      `yaml:"operator_action"`
+	PII            string      `yaml:"pii"`
+	Topic          string      `yaml:"topic"`
+	Partitions     *int        `yaml:"partitions"`
+}
+
+// Limits of a catalog entry. Retry schedules are bounded (spec R5).
+const (
+	maxRetries    = 32
+	maxRetryDelay = 24 * time.Hour
+	maxName       = 200 // bytes of a topic or type name; Kafka takes 249
+)
+
+var topicName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`) //nolint:gochecknoglobals // compiled once
+
+// ParseCatalog reads a catalog file and checks it. Every mistake is named in
+// one *[CatalogError]: the entry, the field, the value and what was expected.
+// Unknown fields are mistakes. Left out fields: version 1, kind event,
+// partition_key businessKey, idempotency_key messageId, retention by class
+// (spec Z13), retry [DefaultRetry], poisoned_after one more than the schedule's
+// length, dlq [DefaultDLQ], topic [Topic], partitions [DefaultPartitions].
+func ParseCatalog(text []byte) (*Catalog, error) {
+	var file catalogFile
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&file); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, &CatalogError{Problems: []string{"file is empty"}}
+		}
+		if te, ok := errors.AsType[*yaml.TypeError](err); ok {
+			return nil, &CatalogError{Problems: te.Errors}
+		}
+		return nil, &CatalogError{Problems: []string{err.Error()}}
+	}
+	if err := dec.Decode(new(catalogFile)); !errors.Is(err, io.EOF) {
+		return nil, &CatalogError{Problems: []string{"file holds more than one YAML document"}}
+	}
+	c := &Catalog{services: map[string]string{}, entries: map[typeVersion]Entry{}}
+	p := &problems{}
+	c.domains = append(slices.Clone(file.Domains), PlatformDomain)
+	slices.Sort(c.domains)
+	c.domains = slices.Compact(c.domains)
+	for _, d := range file.Domains {
+		p.check(domainName.MatchString(d), "domains: %q, want kebab-case", d)
+	}
+	for service, domain := range file.Services {
+		p.check(slices.Contains(c.domains, domain), "services: %q is of domain %q, which is not in domains", service, domain)
+		c.services[service] = domain
+	}
+	p.check(len(file.Messages) > 0, "messages: none")
+	for i, f := range file.Messages {
+		e := f.entry(p, i, c)
+		k := typeVersion{e.Type, e.Version}
+		if _, twice := c.entries[k]; twice {
+			p.add("message type %s v%d: twice in the catalog", e.Type, e.Version)
+		}
+		c.entries[k] = e
+	}
+	p.list = append(p.list, topicProblems(c.Entries())...)
+	if len(p.list) > 0 {
+		return nil, &CatalogError{Problems: p.list}
+	}
+	return c, nil
+}
+
+type problems struct{ list []string }
+
+func (p *problems) add(format string, args ...any) {
+	p.list = append(p.list, fmt.Sprintf(format, args...))
+}
+
+func (p *problems) check(ok bool, format string, args ...any) {
+	if !ok {
+		p.add(format, args...)
+	}
+}
+
+// entry fills in defaults and checks one entry.
+func (f entryFile) entry(p *problems, i int, c *Catalog) Entry {
+	e := Entry{
+		Type: f.Type, Version: or(f.Version, 1), Kind: f.Kind, Class: f.Class, Owner: f.Owner, Producers: f.Producers,
+		Consumers: f.Consumers, Exceptions: f.Exceptions, PartitionKey: f.PartitionKey, IdempotencyKey: f.IdempotencyKey,
+		Financial: f.Financial, Schema: f.Schema, DLQ: f.DLQ, OperatorAction: f.OperatorAction, PII: f.PII,
+		Topic: f.Topic, Partitions: or(f.Partitions, DefaultPartitions), Retry: DefaultRetry(),
+	}
+	who := fmt.Sprintf("messages[%d]", i)
+	if e.Type != "" {
+		who = "message type " + e.Type
+	}
+	wrong := func(ok bool, format string, args ...any) { p.check(ok, who+": "+format, args...) }
+	setDefault(&e.Kind, KindEvent)
+	setDefault(&e.PartitionKey, "businessKey")
+	setDefault(&e.IdempotencyKey, DedupMessageID)
+	setDefault(&e.DLQ, DefaultDLQ)
+	setDefault(&e.Topic, Topic(e.Type, e.Version))
+	e.RetentionDays = or(f.RetentionDays, e.Class.retentionDays(e.Financial))
+
+	if err := CheckName(e.Kind, e.Type, c.domains); err != nil {
+		p.add("messages[%d]: %v", i, err)
+	}
+	wrong(e.Version >= 1, "version %d, want 1 or more", e.Version)
+	wrong(e.Class.Valid(), "class %q, want one of %v", e.Class, Classes())
+	wrong(e.Owner == Domain(e.Type), "owner %q, want the domain of the type, %q", e.Owner, Domain(e.Type))
+	wrong(len(e.Producers) > 0, "producers: none")
+	wrong(e.PartitionKey == "businessKey", "partition_key %q, want businessKey", e.PartitionKey)
+	wrong(slices.Contains([]string{DedupMessageID, DedupOperationID, DedupData}, e.IdempotencyKey),
+		"idempotency_key %q, want %s, %s or %s", e.IdempotencyKey, DedupMessageID, DedupOperationID, DedupData)
+	wrong(e.RetentionDays >= 1, "retention_days %d, want 1 or more", e.RetentionDays)
+	if e.Financial || e.Class == ClassAudit || e.Class == ClassCompliance {
+		wrong(e.RetentionDays >= sevenYears, "retention_days %d, want at least %d for audit, compliance and financial types", e.RetentionDays, sevenYears)
+	}
+	wrong(topicName.MatchString(e.Topic) && len(e.Topic) <= maxName, "topic %q, want up to %d of a-z, 0-9, '.', '_', '-'", e.Topic, maxName)
+	wrong(e.Partitions >= 1 && e.Partitions <= Shards && Shards%e.Partitions == 0, "partitions %d, want a divisor of %d", e.Partitions, Shards)
+	wrong(topicName.MatchString(e.DLQ) && e.DLQ != "none" && e.DLQ != "off", "dlq %q, want a topic name: it cannot be switched off", e.DLQ)
+	for _, x := range e.Exceptions {
+		wrong(x.Producer != "" && x.Reason != "" && x.ApprovedBy != "", "exceptions: want producer, reason and approved_by in each")
+	}
+	if f.Retry != nil {
+		e.Retry = nil
+		wrong(len(*f.Retry) <= maxRetries, "retry: %d delays, want at most %d", len(*f.Retry), maxRetries)
+		for _, s := range *f.Retry {
+			d, err := time.ParseDuration(s)
+			wrong(err == nil && d > 0 && d <= maxRetryDelay, "retry: %q, want a duration above 0 and up to %v", s, maxRetryDelay)
+			e.Retry = append(e.Retry, d)
+		}
+	}
+	e.PoisonedAfter = or(f.PoisonedAfter, len(e.Retry)+1)
+	wrong(e.PoisonedAfter >= 1 && e.PoisonedAfter <= len(e.Retry)+1, "poisoned_after %d, want 1 to %d, one more than the delays of retry", e.PoisonedAfter, len(e.Retry)+1)
+	return e
+}
+
+func or[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+func setDefault[T ~string](p *T, value T) {
+	if *p == "" {
+		*p = value
+	}
+}

@@ -1,0 +1,26 @@
+// Package inbox consumes events: a subscription with a consumer group, an inbox
+// row in the handler's transaction, a retry schedule kept in PostgreSQL, a
+// parking lot and a dead-letter table.
+//
+// # One delivery
+//
+//	fetch ─ parse ─ look up ─┬─ seen before ────────────────────────────────┐
+//	                         ├─ an older one of its key waits ─ wait behind ┤
+//	                         └─ inbox row · handler · events · COMMIT ──────┴─ commit offset
+//
+// The offset is committed only after the database has committed, up to the
+// first delivery of the partition that is not done. A crash between the two
+// delivers again, and the inbox row absorbs it (spec D2).
+//
+// # How a handler's answer decides (spec E8)
+//
+//	nil        inbox row and effects committed
+//	RETRYABLE  rolled back; waits in inbox_retry by the catalog's schedule, later
+//	           messages of its key behind it where the class is ordered; after
+//	           poisoned_after attempts it goes to inbox_dead
+//	BUSINESS   rolled back; inbox_dead as "parked": a person decides
+//	FATAL      rolled back; inbox_dead as "dead" with the original bytes and the reason
+//
+// An outage of the database is nobody's failed attempt: the consumer pauses
+// and goes on when the database is back.
+package inbox

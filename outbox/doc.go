@@ -1,0 +1,33 @@
+// Package outbox moves events from a domain transaction to a broker without
+// losing, inventing or reordering any (spec O, path rules 21 to 24).
+//
+// # Staging
+//
+// A handler calls [Tx.Emit], which only buffers. When the handler has
+// returned, the runtime calls [Stager.Queue], which adds to the last round
+// trip of the transaction, in this order: the transaction's xid is drawn; the
+// key rows of all business keys are locked in sorted order and their sequences
+// raised; the rows are inserted. Two transactions of one key are thus ordered
+// by the key row's lock, ids of a key grow in commit order, and `sequence` has
+// no gaps.
+//
+// # Relay
+//
+// A [Relay] owns some of 64 shards by lease. For each it reads the visible
+// rows by id, publishes them and deletes exactly those that the broker
+// acknowledged, writing the event log in the same statement. It never keeps an
+// id cursor and never skips locked rows: both lose or reorder events when a
+// transaction commits late. Several relays share the shards.
+//
+//	              scan by id           all acked
+//	outbox row ───────────────► sent ───────────► deleted + event_log row
+//	    ▲                        │ failed, or unknown
+//	    └────────────────────────┤  (kept; later rows of the key wait)
+//	                             │ never publishable
+//	                             └────────────────► outbox_parked, with all later rows of its key,
+//	                                                until an operator releases the key
+//
+// Delivery is at least once: a crash between acknowledgement and delete
+// publishes a row again under the same id. Consumers use package
+// events/inbox.
+package outbox

@@ -1,0 +1,131 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/rs/zerolog"
+
+	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/internal/postgres"
+)
+
+// RelayConfig configures a [Relay]. The zero value works.
+type RelayConfig struct {
+	Schema string // PostgreSQL schema, "" means "journeyman"
+	Owner  string // unique per relay, "" means a random name
+
+	Lanes          int           // goroutines with a share of the shards each, 0 means 2
+	Batch          int           // rows read at once by a lane, 0 means 1000
+	Poll           time.Duration // wait between looks when nothing wakes the relay, 0 means 100 ms
+	Lease          time.Duration // how long a shard stays ours without renewal, 0 means 15 s
+	ProduceTimeout time.Duration // deadline of one publish, below half of Lease; 0 means 5 s, or a third of Lease
+	MaxBackoff     time.Duration // longest wait between tries in an outage, 0 means 5 s
+	TopicGrace     time.Duration // how long an unknown topic may take to appear before its key is parked, 0 means 10 s
+
+	NoEventLog   bool          // keep nothing of what was published
+	LogRetention time.Duration // how long the event log keeps rows, in whole days; 0 means 30 days
+
+	Stager *Stager // of the same process, to be woken at commit; may be nil
+	Hooks  Hooks
+	Log    zerolog.Logger // the zero value logs nothing
+}
+
+// Hooks are called by the relay's goroutines and must return quickly. Nil ones are not called.
+type Hooks struct {
+	Published func(topic string, n int, oldest time.Duration) // after the delete; age of the oldest of them since it was staged
+	Failed    func(topic string, n int, err error)            // a publish failed and will be tried again
+	Parked    func(businessKey, eventID, reason string)       // alert: an operator must decide (spec O4)
+	Paused    func(reason string)                             // alert: nothing can be published (spec R5)
+	Resumed   func(after time.Duration)
+}
+
+// Relay publishes staged rows. Make one with [NewRelay].
+type Relay struct {
+	db  *pgxpool.Pool
+	pub events.Publisher
+	cfg RelayConfig
+	sql statements
+}
+
+// NewRelay checks the configuration and refuses all that is wrong with it at once.
+func NewRelay(db *pgxpool.Pool, pub events.Publisher, cfg RelayConfig) (*Relay, error) {
+	cfg = cfg.withDefaults()
+	errs := []error{postgres.CheckSchema(cfg.Schema)}
+	if db == nil {
+		errs = append(errs, errors.New("pool: missing"))
+	}
+	if pub == nil {
+		errs = append(errs, errors.New("publisher: missing"))
+	}
+	errs = append(errs, cfg.validate()...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("outbox relay: %w", err)
+	}
+	return &Relay{db: db, pub: pub, cfg: cfg, sql: render(cfg.Schema)}, nil
+}
+
+func (c RelayConfig) withDefaults() RelayConfig {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	if c.Schema == "" {
+		c.Schema = postgres.DefaultSchema
+	}
+	if c.Owner == "" {
+		c.Owner = "relay-" + events.NewID()
+	}
+	if c.Lanes == 0 {
+		c.Lanes = 2
+	}
+	if c.Batch == 0 {
+		c.Batch = 1000
+	}
+	set(&c.Poll, 100*time.Millisecond)
+	set(&c.Lease, 15*time.Second)
+	set(&c.ProduceTimeout, min(5*time.Second, c.Lease/3))
+	set(&c.MaxBackoff, 5*time.Second)
+	set(&c.TopicGrace, 10*time.Second)
+	set(&c.LogRetention, 30*day)
+	return c
+}
+
+const day = 24 * time.Hour
+
+func (c RelayConfig) validate() []error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.Lanes >= 1 && c.Lanes <= events.Shards, "lanes %d, want 1 to %d", c.Lanes, events.Shards)
+	check(c.Batch >= 1 && c.Batch <= 10_000, "batch %d, want 1 to 10000", c.Batch)
+	check(c.Poll >= time.Millisecond && c.Poll <= time.Minute, "poll %v, want 1 ms to 1 min", c.Poll)
+	check(c.Lease >= time.Second && c.Lease <= 10*time.Minute, "lease %v, want 1 s to 10 min", c.Lease)
+	check(c.ProduceTimeout > 0 && c.ProduceTimeout*2 <= c.Lease, "produce timeout %v, want above 0 and at most half of the lease, %v", c.ProduceTimeout, c.Lease)
+	check(c.MaxBackoff >= 10*time.Millisecond && c.MaxBackoff <= 5*time.Minute, "max backoff %v, want 10 ms to 5 min", c.MaxBackoff)
+	check(c.TopicGrace > 0, "topic grace %v, want above 0", c.TopicGrace)
+	check(c.LogRetention >= day && c.LogRetention%day == 0, "log retention %v, want whole days, at least one", c.LogRetention)
+	return errs
+}
+
+// Run relays until ctx is cancelled, then finishes the batches in flight, gives
+// its shards back and returns nil. It survives outages of database and broker
+// by waiting, at most MaxBackoff at a time.
+func (r *Relay) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// Querier reads for operators: a pool, a connection or a transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}

@@ -1,0 +1,336 @@
+package outbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/internal/postgres"
+	"github.com/vitrip/journeyman/internal/rule"
+)
+
+// Limits of a staged message.
+const (
+	DefaultMaxBytes = 900_000 // bytes of body and headers: 10 % below Kafka's default limit
+	maxKeyBytes     = 200
+)
+
+// Config configures a [Stager].
+type Config struct {
+	Schema   string          // PostgreSQL schema, "" means "journeyman"
+	Catalog  *events.Catalog // required
+	Producer string          // service name as in the catalog's producers, required
+	Instance string          // this process, for the envelope's producerInstance, required
+	Env      string          // environment name for the header env, required
+	MaxBytes int             // largest message in bytes, 0 means DefaultMaxBytes
+}
+
+// Stager writes messages into the outbox inside the caller's transaction. Safe for concurrent use.
+type Stager struct {
+	cfg Config
+	sql statements
+
+	mu       sync.Mutex
+	sleepers map[chan struct{}]struct{}
+}
+
+// NewStager checks the configuration and refuses all that is wrong with it at once.
+func NewStager(cfg Config) (*Stager, error) {
+	var errs []error
+	if cfg.Schema == "" {
+		cfg.Schema = postgres.DefaultSchema
+	}
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = DefaultMaxBytes
+	}
+	errs = append(errs, postgres.CheckSchema(cfg.Schema))
+	if cfg.Catalog == nil {
+		errs = append(errs, errors.New("catalog: missing"))
+	}
+	for name, v := range map[string]string{"producer": cfg.Producer, "instance": cfg.Instance, "env": cfg.Env} {
+		if v == "" {
+			errs = append(errs, fmt.Errorf("%s: empty", name))
+		}
+	}
+	if cfg.MaxBytes < 1000 {
+		errs = append(errs, fmt.Errorf("max bytes %d, want at least 1000", cfg.MaxBytes))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("outbox stager: %w", err)
+	}
+	return &Stager{cfg: cfg, sql: render(cfg.Schema), sleepers: map[chan struct{}]struct{}{}}, nil
+}
+
+// Declare refuses, all at once, the message types (version 1 and up) that this
+// service stages but that are not in the catalog or that it may not stage
+// (spec E3). Call it at start-up with every type the code emits.
+func (s *Stager) Declare(types ...string) error {
+	var errs []error
+	for _, t := range types {
+		found := false
+		for _, e := range s.cfg.Catalog.Match(t) {
+			found = true
+			errs = append(errs, s.cfg.Catalog.MayStage(e, s.cfg.Producer))
+		}
+		if !found {
+			errs = append(errs, fmt.Errorf("message type %s: not in the catalog", t))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Check refuses messages that could not be staged: type and version not in the
+// catalog, an event staged as a command or the reverse, a producer that may not
+// stage it, data that is not a JSON object, a body over the size limit, a
+// business key that is too long. An empty business key passes here: it means
+// that of the operation. All mistakes are named. [Stager.Queue] checks the same.
+func (s *Stager) Check(msgs ...events.Message) error {
+	var errs []error
+	for _, m := range msgs {
+		if m.BusinessKey == "" {
+			m.BusinessKey = "-"
+		}
+		_, err := s.prepare(events.Origin{OperationID: "-"}, m, 0)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// row is one message ready to be inserted.
+type row struct {
+	events.Message
+	entry   events.Entry
+	id      string
+	headers []string
+	body    []byte
+}
+
+// Queue adds the staging of msgs to the last round trip of the transaction
+// (path rule 21): draw the xid, lock the key rows of all messages and of keys
+// in sorted order, insert the rows. keys are further business keys to lock,
+// such as a saga's, whose turn [Stager.SeqSQL] reads in later statements of
+// the batch. The savepoint of the handler must be settled by statements before
+// these, and COMMIT must follow in the same batch: other transactions of the
+// keys wait for it. With no messages and no keys it adds nothing.
+//
+// An error means that a message was refused (see [Stager.Check]) and that
+// nothing was added to the batch.
+func (s *Stager) Queue(b *pgx.Batch, o events.Origin, msgs []events.Message, keys ...string) error {
+	rows := make([]row, 0, len(msgs))
+	count := map[string]int64{}
+	var errs []error
+	for i, m := range msgs {
+		if m.BusinessKey == "" {
+			m.BusinessKey = o.BusinessKey
+		}
+		r, err := s.prepare(o, m, i)
+		errs = append(errs, err)
+		rows = append(rows, r)
+		count[m.BusinessKey]++
+	}
+	for _, k := range keys {
+		errs = append(errs, checkKey(k))
+		count[k] += 0
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if len(count) == 0 {
+		return nil
+	}
+	sorted := make([]string, 0, len(count))
+	for k := range count {
+		sorted = append(sorted, k)
+	}
+	slices.Sort(sorted)
+	adds := make([]int64, len(sorted))
+	for i, k := range sorted {
+		adds[i] = count[k]
+	}
+	if !rule.Off(21) {
+		b.Queue(s.sql.xid)
+		b.Queue(s.sql.lockKeys, sorted, adds)
+	}
+	for _, r := range rows {
+		count[r.BusinessKey]--
+		var at any
+		if !r.OccurredAt.IsZero() {
+			at = r.OccurredAt
+		}
+		b.Queue(s.sql.insert, events.Shard(r.BusinessKey), r.id, r.Type, r.Version, string(r.entry.Class), r.entry.Topic, r.BusinessKey,
+			o.OperationID, r.headers, r.body, count[r.BusinessKey], at)
+	}
+	return nil
+}
+
+// SeqSQL is a scalar subquery with one %d for the number of a parameter that
+// holds a business key: the key's turn, a number that grows with every
+// transaction that staged or locked the key, in commit order. It is only
+// meaningful in a batch after [Stager.Queue] locked the key.
+func (s *Stager) SeqSQL() string { return s.sql.seq }
+
+// Wake tells relays of this process that a transaction with staged messages
+// has committed. It never blocks. Relays in other processes find rows by polling.
+func (s *Stager) Wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.sleepers {
+		select {
+		case c <- struct{}{}:
+		default: // already woken
+		}
+	}
+}
+
+func (s *Stager) listen() (woken <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	s.mu.Lock()
+	s.sleepers[c] = struct{}{}
+	s.mu.Unlock()
+	return c, func() {
+		s.mu.Lock()
+		delete(s.sleepers, c)
+		s.mu.Unlock()
+	}
+}
+
+func (s *Stager) prepare(o events.Origin, m events.Message, n int) (row, error) {
+	m.Version = max(m.Version, 1)
+	if m.Kind == "" {
+		m.Kind = events.KindEvent
+	}
+	if err := s.cfg.Catalog.CheckName(m.Kind, m.Type); err != nil {
+		return row{}, err
+	}
+	e, ok := s.cfg.Catalog.Entry(m.Type, m.Version)
+	if !ok {
+		return row{}, fmt.Errorf("message type %s v%d: not in the catalog", m.Type, m.Version)
+	}
+	if e.Kind != m.Kind {
+		return row{}, fmt.Errorf("message type %s v%d: staged as %s, the catalog says %s", m.Type, m.Version, m.Kind, e.Kind)
+	}
+	if err := s.cfg.Catalog.MayStage(e, s.cfg.Producer); err != nil {
+		return row{}, err
+	}
+	if err := checkKey(m.BusinessKey); err != nil {
+		return row{}, fmt.Errorf("message type %s v%d: %w", m.Type, m.Version, err)
+	}
+	if m.Corrects != "" && !events.ValidID(m.Corrects) {
+		return row{}, fmt.Errorf("message type %s v%d: corrects %q, want a messageId", m.Type, m.Version, m.Corrects)
+	}
+	data, err := s.data(e, o, m)
+	if err != nil {
+		return row{}, fmt.Errorf("message type %s v%d: data: %w", m.Type, m.Version, err)
+	}
+	r := row{Message: m, entry: e, id: messageID(o, m, n)}
+	r.headers = s.headers(o, r)
+	if r.body, err = s.body(o, r, data); err != nil {
+		return row{}, err
+	}
+	if size := weigh(r); size > s.cfg.MaxBytes {
+		return row{}, fmt.Errorf("message type %s v%d: %d bytes, want at most %d", m.Type, m.Version, size, s.cfg.MaxBytes)
+	}
+	return r, nil
+}
+
+func checkKey(key string) error {
+	if key == "" || len(key) > maxKeyBytes || !utf8.ValidString(key) || strings.ContainsRune(key, 0) {
+		return fmt.Errorf("business key %q, want 1 to %d bytes of UTF-8", key, maxKeyBytes)
+	}
+	return nil
+}
+
+func messageID(o events.Origin, m events.Message, n int) string {
+	seed := o.IDSeed
+	if seed == "" {
+		seed = o.OperationID
+	}
+	if seed == "" {
+		return events.NewID()
+	}
+	return events.DeriveID(seed, n, m)
+}
+
+// data renders the data part and fills in its idempotency key where the catalog asks for one (spec E1).
+func (s *Stager) data(e events.Entry, o events.Origin, m events.Message) (json.RawMessage, error) {
+	raw, err := json.Marshal(m.Data)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.HasPrefix(raw, []byte("{")) {
+		return nil, fmt.Errorf("is %.20s, want a JSON object", raw)
+	}
+	if e.IdempotencyKey != events.DedupData {
+		return raw, nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, err
+	}
+	if v, ok := fields["idempotencyKey"]; ok && string(v) != `""` && string(v) != "null" {
+		return raw, nil
+	}
+	key := o.HTTPIdempotencyKey
+	if key == "" {
+		key = o.OperationID
+	}
+	if key == "" {
+		return nil, errors.New("idempotencyKey: missing, and the operation has no key to copy")
+	}
+	fields["idempotencyKey"], _ = json.Marshal(key) //nolint:errchkjson // a string always marshals
+	return json.Marshal(fields)
+}
+
+func (s *Stager) body(o events.Origin, r row, data json.RawMessage) ([]byte, error) {
+	instance := ""
+	if o.ProcessInstanceKey != 0 {
+		instance = strconv.FormatInt(o.ProcessInstanceKey, 10)
+	}
+	return events.Envelope{
+		MessageID: r.id, MessageKind: r.Kind, MessageType: r.Type, MessageVersion: r.Version,
+		Producer: s.cfg.Producer, ProducerInstance: s.cfg.Instance, TraceID: events.TraceID(o.Traceparent), Actor: o.Actor, Data: data,
+		Metadata: events.Metadata{
+			BusinessKey: r.BusinessKey, CorrelationID: o.CorrelationID, OperationID: o.OperationID, ProcessInstanceID: instance,
+			EventClass: r.entry.Class, HTTPIdempotencyKey: o.HTTPIdempotencyKey, Corrects: r.Corrects, Replay: o.Replay,
+		},
+	}.Render()
+}
+
+// headers are those that do not depend on the committed row; the relay adds occurred_at and sequence.
+func (s *Stager) headers(o events.Origin, r row) []string {
+	h := []string{
+		events.HeaderEventID, r.id, events.HeaderEventType, r.Type, events.HeaderEventVersion, strconv.Itoa(r.Version),
+		events.HeaderProducer, s.cfg.Producer, events.HeaderBusinessKey, r.BusinessKey, events.HeaderEnv, s.cfg.Env,
+	}
+	add := func(name, value string) {
+		if value != "" {
+			h = append(h, name, value)
+		}
+	}
+	add(events.HeaderCorrelationID, o.CorrelationID)
+	add(events.HeaderOperationID, o.OperationID)
+	add(events.HeaderTraceparent, o.Traceparent)
+	add(events.HeaderTraceID, events.TraceID(o.Traceparent))
+	if o.ProcessInstanceKey != 0 {
+		add(events.HeaderProcessInstanceID, strconv.FormatInt(o.ProcessInstanceKey, 10))
+	}
+	return h
+}
+
+// weigh is what the message will take in a record, with room for what the relay adds.
+func weigh(r row) int {
+	n := len(r.body) + len(r.BusinessKey) + 200
+	for _, h := range r.headers {
+		n += len(h) + 4
+	}
+	return n
+}
