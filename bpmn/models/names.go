@@ -1,0 +1,91 @@
+package models
+
+// Messages.
+const (
+	MessageStartTourBooking = "saga.start.tour-booking"
+	MessageStartRefund      = "saga.start.refund"
+	MessageStartTicketing   = "saga.start.ticketing"
+	MessageCancel           = "saga.cancel"             // correlation key: the saga id
+	MessageTicketIssued     = "ticketing.ticket.issued" // correlation key: the saga id
+)
+
+// Job types of the saga machinery.
+const (
+	JobSagaBegin    = "saga.begin"
+	JobSagaGiveUp   = "saga.give-up"
+	JobSagaUndoRest = "saga.undo-rest"
+	JobSagaClose    = "saga.close"
+)
+
+// Job types of the tour booking.
+const (
+	JobFlightReserve    = "flight.reserve"
+	JobFlightCancel     = "flight.cancel"
+	JobFlightFollowUp   = "flight.follow-up"
+	JobHotelReserve     = "hotel.reserve"
+	JobHotelCancel      = "hotel.cancel"
+	JobHotelFollowUp    = "hotel.follow-up"
+	JobTransferReserve  = "transfer.reserve"
+	JobTransferCancel   = "transfer.cancel"
+	JobTransferFollowUp = "transfer.follow-up"
+	JobPaymentAuthorize = "payment.authorize"
+	JobPaymentVoid      = "payment.void"
+	JobPaymentFollowUp  = "payment.follow-up"
+	JobBookingConfirm   = "booking.confirm"
+	JobPaymentCapture   = "payment.capture"
+	JobCaptureFollowUp  = "payment.capture-follow-up"
+)
+
+// Job types of the refund.
+const (
+	JobSegmentRefund    = "segment.refund"
+	JobSegmentReinstate = "segment.reinstate" // has no task in the model: the ledger undoes iterations
+	JobSegmentFollowUp  = "segment.follow-up"
+	JobRefundApprove    = "refund.approve"
+	JobRefundPay        = "refund.pay"
+	JobRefundFollowUp   = "refund.follow-up"
+)
+
+// Job types of ticketing.
+const (
+	JobTicketRequest  = "ticket.request"
+	JobTicketWithdraw = "ticket.withdraw"
+	JobTicketFollowUp = "ticket.follow-up"
+	JobTicketRecord   = "ticket.record"
+)
+
+// Error codes that a model catches or throws.
+const (
+	CodeSagaNotMine      = "SAGA_NOT_MINE"
+	CodeOutcomeUnknown   = "OUTCOME_UNKNOWN"
+	CodeStepTimedOut     = "STEP_TIMED_OUT"
+	CodeCaptureRefused   = "CAPTURE_REFUSED"
+	CodeRefundIncomplete = "REFUND_INCOMPLETE"
+	CodeRefundRefused    = "REFUND_REFUSED"
+)
+
+// Error codes that workers give and no element catches by name: the event subprocess for any error does.
+const (
+	CodeSoldOut             = "SOLD_OUT"
+	CodeOfferUnknown        = "OFFER_UNKNOWN"
+	CodeReservationRefused  = "RESERVATION_REFUSED"
+	CodeNotReserved         = "NOT_RESERVED"
+	CodePaymentDeclined     = "PAYMENT_DECLINED"
+	CodeTicketingRefused    = "TICKETING_REFUSED"
+	CodeBookingNotConfirmed = "BOOKING_NOT_CONFIRMABLE"
+)
+
+// Element ids that other packages refer to: forward steps, in the order a partner sees them.
+const (
+	StepFlightReserve    = "flightReserve"
+	StepHotelReserve     = "hotelReserve"
+	StepTransferReserve  = "transferReserve"
+	StepPaymentAuthorize = "paymentAuthorize"
+	StepBookingConfirm   = "bookingConfirm"
+	StepPaymentCapture   = "paymentCapture"
+	StepSegmentRefund    = "segmentRefund" // one per iteration: "segmentRefund:<n>", n from 1
+	StepRefundApprove    = "refundApprove"
+	StepRefundPay        = "refundPay"
+	StepTicketRequest    = "ticketRequest"
+	StepTicketRecord     = "ticketRecord"
+)
