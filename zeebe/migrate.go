@@ -1,0 +1,35 @@
+package zeebe
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/vitrip/journeyman/internal/postgres"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Beginner starts a transaction: a pool or a connection.
+type Beginner interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+}
+
+// Migrate brings the command table in schema up to date. "" = "journeyman". Safe to call from many processes at once.
+func Migrate(ctx context.Context, db Beginner, schema string) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	return postgres.Migrate(ctx, db, schemaOr(schema), "zeebe", files)
+}
+
+func schemaOr(schema string) string {
+	if schema == "" {
+		return postgres.DefaultSchema
+	}
+	return schema
+}
