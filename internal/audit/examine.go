@@ -64,7 +64,10 @@ func (e *examiner) effects() {
 	}
 }
 
-// orphans counts effects whose element was terminated, and effects of sagas that ended without completing that still stand.
+// orphans counts effects whose element was terminated, and effects of sagas
+// that ended without completing that still stand. A saga that completed owns
+// one effect of each kind and segment, whichever element found it: a follow-up
+// task may have taken over from the element that a time-out ended.
 func (e *examiner) orphans() {
 	states := map[string][]string{}
 	for _, el := range e.in.Elements {
@@ -74,8 +77,10 @@ func (e *examiner) orphans() {
 	for _, b := range e.in.Bookings {
 		saga[b.Operation] = b
 	}
-	undone := map[business]int{}
+	undone, standing := map[business]int{}, map[business]int{}
 	for _, f := range e.in.Effects {
+		b := business{kind: f.Kind, booking: f.Booking, segment: f.Segment}
+		standing[b]++
 		undone[business{f.Kind, f.Booking, f.Segment, f.Currency, f.Amount}]++
 	}
 	for _, f := range e.in.Effects {
@@ -83,11 +88,12 @@ func (e *examiner) orphans() {
 		if !compensable {
 			continue
 		}
-		orphan := terminated(states[f.Reference])
+		owner, known := saga[sagaOf(f.Reference)]
+		owned := known && owner.State == "completed" && standing[business{kind: f.Kind, booking: f.Booking, segment: f.Segment}] == 1
+		orphan := terminated(states[f.Reference]) && !owned
 		if orphan {
 			e.r.OrphansMade++
 		}
-		owner, known := saga[sagaOf(f.Reference)]
 		failed := known && (owner.State == "failed" || owner.State == "expired")
 		if !orphan && !failed {
 			continue
@@ -184,7 +190,7 @@ func (e *examiner) events() {
 }
 
 // order looks at the first sight of each event: within a partition the sequence of a key must rise.
-// Two committed events of one key may not share a sequence either.
+// Two committed events of one key may not share a number, and none may be missing: consumers hold back behind a gap (spec E4).
 func (e *examiner) order() {
 	type lane struct {
 		topic     string
@@ -215,14 +221,24 @@ func (e *examiner) order() {
 		}
 		where[k.Topic+"\x00"+k.Key] = place
 	}
-	drawn := map[string]string{}
+	drawn, count, highest := map[string]string{}, map[string]int64{}, map[string]int64{}
 	for _, s := range e.in.Staged {
+		highest[s.Key] = max(highest[s.Key], s.Sequence)
 		number := fmt.Sprintf("%s #%d", s.Key, s.Sequence)
+		if drawn[number] == "" {
+			count[s.Key]++
+		}
 		if other, ok := drawn[number]; ok && other != s.ID {
 			e.r.OrderViolations++
 			e.find("order: %s was drawn by %s and by %s", number, other, s.ID)
 		}
 		drawn[number] = s.ID
+	}
+	for _, key := range sortedKeys(count) {
+		if count[key] != highest[key] {
+			e.r.OrderViolations++
+			e.find("order: key %s has %d events and counts to %d", key, count[key], highest[key])
+		}
 	}
 }
 

@@ -107,10 +107,19 @@ func TestExamine_faults(t *testing.T) {
 		},
 		"an orphan of a saga that went on": {
 			func(in *audit.Input) {
-				in.Effects = append(in.Effects[:4:4], in.Effects[5:]...)
+				other := in.Effects[3]
+				other.Amount, other.Reference = 90, "op_d:hotelFollowUp"
+				in.Effects[4] = other
 				in.Bookings[3].State = "completed"
 			},
 			func(r audit.Report) int { return r.OrphansOpen }, 1, "open orphan: hotel reserve of booking acme:D",
+		},
+		"an effect that a follow-up took over is no orphan": {
+			func(in *audit.Input) {
+				in.Effects = append(in.Effects[:4:4], in.Effects[5:]...)
+				in.Bookings[3].State = "completed"
+			},
+			func(r audit.Report) int { return 10*r.OrphansMade + r.OrphansOpen }, 10, "only 1 orphans were made",
 		},
 		"an undo of another amount": {
 			func(in *audit.Input) { in.Effects[2].Amount = 99 },
@@ -150,6 +159,10 @@ func TestExamine_faults(t *testing.T) {
 				in.Records = append(in.Records, audit.Record{Topic: "u", ID: "m4", Key: "acme:B", Sequence: 1})
 			},
 			func(r audit.Report) int { return r.OrderViolations }, 1, "drawn by",
+		},
+		"a number that nobody drew": {
+			func(in *audit.Input) { in.Staged[2].Sequence, in.Records[1].Sequence = 2, 2 },
+			func(r audit.Report) int { return r.OrderViolations }, 1, "key acme:B has 1 events and counts to 2",
 		},
 		"an operation without an end": {
 			func(in *audit.Input) { in.Bookings[0].State = "in_progress" },

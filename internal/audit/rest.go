@@ -166,3 +166,30 @@ func parseKey(field, text string) (int64, error) {
 	}
 	return key, nil
 }
+
+// ElementState gives the state of the newest element instance that carried
+// this operation id: ACTIVE, COMPLETED or TERMINATED, "" when there is none.
+func (e Engine) ElementState(ctx context.Context, operationID string) (string, error) {
+	quoted, err := json.Marshal(operationID)
+	if err != nil {
+		return "", err
+	}
+	scope := ""
+	err = e.search(ctx, "variables", map[string]any{"name": "operationId", "value": string(quoted)}, func(raw json.RawMessage) error {
+		var v struct{ ScopeKey string }
+		err := json.Unmarshal(raw, &v)
+		scope = v.ScopeKey
+		return err
+	})
+	if err != nil || scope == "" {
+		return "", err
+	}
+	state := ""
+	err = e.search(ctx, "element-instances", map[string]any{"elementInstanceKey": scope}, func(raw json.RawMessage) error {
+		var i struct{ State string }
+		err := json.Unmarshal(raw, &i)
+		state = i.State
+		return err
+	})
+	return state, err
+}
