@@ -46,7 +46,7 @@ type Meta struct {
 }
 
 // Handler is a job handler of either shape; make one with Transactional or External.
-type Handler interface{ handler() }
+type Handler interface{ handler() *spec }
 
 // Func is a transactional handler: everything it does happens inside tx. A nil error is SUCCESS.
 type Func[In, Out any] func(ctx context.Context, tx *Tx, job Job[In]) (Out, error)

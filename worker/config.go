@@ -1,0 +1,200 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/rs/zerolog"
+
+	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/internal/postgres"
+	"github.com/vitrip/journeyman/outcome"
+	"github.com/vitrip/journeyman/zeebe"
+)
+
+// Stager is the part of [outbox.Stager] that the runtime composes its round trips with.
+type Stager interface {
+	Check(msgs ...events.Message) error
+	Queue(b *pgx.Batch, o events.Origin, msgs []events.Message, keys ...string) error
+	Wake()
+}
+
+// ElementState is what became of an element instance.
+type ElementState string
+
+// The states that matter behind an answer that was not accepted (path rule 14). "" = not known (yet).
+const (
+	ElementActive     ElementState = "ACTIVE"
+	ElementCompleted  ElementState = "COMPLETED"
+	ElementTerminated ElementState = "TERMINATED"
+)
+
+// Elements tells the state of an element instance; [rest.Client] is one. An instance that is not found (yet) is "" without an error.
+type Elements interface {
+	ElementState(ctx context.Context, elementInstanceKey int64) (ElementState, error)
+}
+
+// ElementsFunc makes Elements from a function, for example from a closure over a rest.Client.
+type ElementsFunc func(ctx context.Context, elementInstanceKey int64) (ElementState, error)
+
+// ElementState calls f.
+func (f ElementsFunc) ElementState(ctx context.Context, elementInstanceKey int64) (ElementState, error) {
+	return f(ctx, elementInstanceKey)
+}
+
+// Budget policies (spec Z14) for a process instance whose completed variables pass BudgetLimit.
+const (
+	BudgetWarn   = "warn"
+	BudgetRefuse = "refuse"
+)
+
+// Config is for [New] and [NewRuntime]. MaxJobsActive and Concurrency must be set for a worker; other zero fields get the default named.
+type Config struct {
+	MaxJobsActive int    // jobs received and not yet answered, all types together (Zeebe maxJobsActive); at least one per job type
+	Concurrency   int    // handlers at once; needs as many pool connections
+	Name          string // worker name shown by the engine; "" = "journeyman"
+	Schema        string // PostgreSQL schema; "" = "journeyman"
+	Tenants       []string
+
+	Stager   Stager        // nil = handlers must not emit
+	Saga     Saga          // nil = jobs with a sagaId are FATAL
+	Elements Elements      // nil = answers that are gone stay shown as gone
+	Control  *pgxpool.Pool // connections for leases and other control statements; nil = a pool of 4 made from the main one
+
+	JobTimeout     time.Duration // a job is ours this long, extended at a third; 30 s
+	HandlerTimeout time.Duration // one transaction of a handler; 10 s, under JobTimeout (path rule 8)
+	LockTimeout    time.Duration // wait for a twin on the claim; 3 s, under HandlerTimeout
+	CallTimeout    time.Duration // one external call; 20 s, under Lease
+	Lease          time.Duration // of an external operation, renewed at a third; 30 s
+	PollWait       time.Duration // long poll; 10 s
+	DrainTimeout   time.Duration // running handlers get this long after cancel; 20 s
+	SweepEvery     time.Duration // expired leases and gone answers; 2 s, jittered
+	Backoff        outcome.Backoff
+	UnknownBackoff outcome.Backoff // for unknown results; 1 s doubling to 1 min
+	PollBackoff    outcome.Backoff // for polls that fail; 100 ms doubling to 10 s
+
+	BudgetWarn   int    // bytes completed per process instance that are logged; 50 KB
+	BudgetLimit  int    // bytes where BudgetPolicy applies; 100 KB
+	BudgetPolicy string // BudgetWarn or BudgetRefuse; "" = BudgetRefuse
+	Retain       time.Duration
+	Log          zerolog.Logger
+}
+
+// retainDefault is how long an operation stays after its end where nobody says otherwise (spec D1).
+const retainDefault = 30 * 24 * time.Hour
+
+func (c Config) withDefaults() Config {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	if c.Name == "" {
+		c.Name = "journeyman"
+	}
+	if c.Schema == "" {
+		c.Schema = postgres.DefaultSchema
+	}
+	def(&c.JobTimeout, 30*time.Second)
+	def(&c.HandlerTimeout, 10*time.Second)
+	def(&c.LockTimeout, 3*time.Second)
+	def(&c.CallTimeout, 20*time.Second)
+	def(&c.Lease, 30*time.Second)
+	def(&c.PollWait, 10*time.Second)
+	def(&c.DrainTimeout, 20*time.Second)
+	def(&c.SweepEvery, 2*time.Second)
+	def(&c.Retain, retainDefault)
+	if c.Backoff == (outcome.Backoff{}) {
+		c.Backoff = outcome.DefaultBackoff()
+	}
+	if c.UnknownBackoff == (outcome.Backoff{}) {
+		c.UnknownBackoff = outcome.DefaultBackoff()
+	}
+	if c.PollBackoff == (outcome.Backoff{}) {
+		c.PollBackoff = outcome.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Second, Factor: 2, Floor: 20 * time.Millisecond}
+	}
+	if c.BudgetWarn == 0 {
+		c.BudgetWarn = 50 << 10
+	}
+	if c.BudgetLimit == 0 {
+		c.BudgetLimit = 100 << 10
+	}
+	if c.BudgetPolicy == "" {
+		c.BudgetPolicy = BudgetRefuse
+	}
+	return c
+}
+
+func (c Config) check() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if err := postgres.CheckSchema(c.Schema); err != nil {
+		errs = append(errs, err)
+	}
+	for name, d := range map[string]time.Duration{
+		"job timeout": c.JobTimeout, "handler timeout": c.HandlerTimeout, "lock timeout": c.LockTimeout, "call timeout": c.CallTimeout,
+		"lease": c.Lease, "drain timeout": c.DrainTimeout, "sweep every": c.SweepEvery, "retain": c.Retain,
+	} {
+		if d < 0 {
+			bad("%s %s: want above 0", name, d)
+		}
+	}
+	if c.PollWait < 0 {
+		bad("poll wait %s: want 0 or more", c.PollWait)
+	}
+	if c.LockTimeout >= c.HandlerTimeout {
+		bad("lock timeout %s: want under the handler timeout %s", c.LockTimeout, c.HandlerTimeout)
+	}
+	if c.HandlerTimeout >= c.JobTimeout {
+		bad("handler timeout %s: want under the job timeout %s; longer work is External", c.HandlerTimeout, c.JobTimeout)
+	}
+	if c.CallTimeout >= c.Lease {
+		bad("call timeout %s: want under the lease %s", c.CallTimeout, c.Lease)
+	}
+	if c.Saga != nil && c.Stager == nil {
+		bad("saga: set without a stager, which holds the saga's key lock")
+	}
+	if c.BudgetWarn < 0 || c.BudgetLimit < c.BudgetWarn {
+		bad("budget limit %d: want at least the warning %d, and that 0 or more", c.BudgetLimit, c.BudgetWarn)
+	}
+	if c.BudgetPolicy != BudgetWarn && c.BudgetPolicy != BudgetRefuse {
+		bad("budget policy %q: want %q or %q", c.BudgetPolicy, BudgetWarn, BudgetRefuse)
+	}
+	for name, b := range map[string]outcome.Backoff{"backoff": c.Backoff, "unknown backoff": c.UnknownBackoff, "poll backoff": c.PollBackoff} {
+		if err := b.Check(); err != nil {
+			bad("%s: %w", name, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkWorker checks what only a worker with a connection needs (spec W10).
+func (c Config) checkWorker(pool *pgxpool.Pool, types int) error {
+	var errs []error
+	if c.MaxJobsActive <= 0 {
+		errs = append(errs, fmt.Errorf("max jobs active %d: must be set, above 0", c.MaxJobsActive))
+	} else if c.MaxJobsActive < types {
+		errs = append(errs, fmt.Errorf("max jobs active %d: want at least one for each of the %d job types", c.MaxJobsActive, types))
+	}
+	if c.Concurrency <= 0 {
+		errs = append(errs, fmt.Errorf("concurrency %d: must be set, above 0", c.Concurrency))
+	} else if c.MaxJobsActive > 0 && c.MaxJobsActive < c.Concurrency {
+		errs = append(errs, fmt.Errorf("max jobs active %d: want at least the concurrency %d", c.MaxJobsActive, c.Concurrency))
+	}
+	if pool != nil && c.Concurrency > int(pool.Config().MaxConns) {
+		errs = append(errs, fmt.Errorf("concurrency %d: the pool has %d connections, want at least as many", c.Concurrency, pool.Config().MaxConns))
+	}
+	return errors.Join(errs...)
+}
+
+// gateway is what the runtime needs of [zeebe.Conn].
+type gateway interface {
+	zeebe.Gateway
+	Activate(ctx context.Context, req zeebe.ActivateRequest) ([]zeebe.Job, error)
+	UpdateJobTimeout(ctx context.Context, jobKey int64, d time.Duration) error
+	Cluster() string
+}
