@@ -1,0 +1,205 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// drainTime is how long a worker process may take to stop before it is killed.
+const drainTime = 15 * time.Second
+
+// kill is one death of the worker process at a named point.
+type kill struct{ point, detail string }
+
+// workers keeps one worker process running: it arms the planned kills, starts
+// the process again after each of them, and drains it at the end.
+type workers struct {
+	// command makes the process; it is given the value of CRASH_AT. Stdin is set
+	// by workers: the process must drain when it closes, so that it cannot outlive us.
+	command func(crashAt string) *exec.Cmd
+	killLog string   // file that the process appends to before it kills itself
+	plan    []string // "point@detail", each to be hit once
+	// dead runs while no worker process lives, after each kill.
+	dead func(ctx context.Context, k kill) error
+
+	mu    sync.Mutex
+	kills []kill
+	read  int // lines of killLog that were seen
+	pid   int // 0 while no process lives
+}
+
+// run blocks until ctx ends and the process has drained, or until the process ends in a way nobody planned.
+func (w *workers) run(ctx context.Context) error {
+	for {
+		killed, err := w.once(ctx)
+		if err != nil || killed == nil {
+			return err
+		}
+		w.mu.Lock()
+		w.kills = append(w.kills, *killed)
+		w.plan = slices.DeleteFunc(w.plan, func(p string) bool {
+			point, detail, _ := strings.Cut(p, "@")
+			return point == killed.point && strings.Contains(killed.detail, detail)
+		})
+		w.mu.Unlock()
+		if err := w.dead(ctx, *killed); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// once runs one process to its end. It returns the kill that ended it, or nil after a drain.
+func (w *workers) once(ctx context.Context) (*kill, error) {
+	if ctx.Err() != nil {
+		return nil, nil
+	}
+	cmd := w.command(w.crashAt())
+	hold, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	defer hold.Close()                                    //nolint:errcheck // only tells the process to end
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C at the terminal is for us alone
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start worker process: %w", err)
+	}
+	w.setPID(cmd.Process.Pid)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		err = drain(cmd, ended)
+		w.setPID(0)
+		if endedBy(err, syscall.SIGKILL) || endedBy(err, syscall.SIGTERM) {
+			return nil, nil // it met an armed point while it drained, or had not begun to listen to signals
+		}
+		return nil, err
+	}
+	w.setPID(0)
+	if !endedBy(err, syscall.SIGKILL) {
+		return nil, fmt.Errorf("worker process ended by itself: %w", orClean(err))
+	}
+	return w.lastKill()
+}
+
+func drain(cmd *exec.Cmd, ended <-chan error) error {
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	timer := time.NewTimer(drainTime)
+	defer timer.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-timer.C:
+		_ = cmd.Process.Kill()
+		<-ended
+		return fmt.Errorf("worker process did not drain within %v", drainTime)
+	}
+}
+
+func orClean(err error) error {
+	if err == nil {
+		return errors.New("exit status 0")
+	}
+	return err
+}
+
+func endedBy(err error, signal syscall.Signal) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == signal
+}
+
+// crashAt is the plan in the form that crash.Arm reads.
+func (w *workers) crashAt() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	armed := make([]string, len(w.plan))
+	for i, p := range w.plan {
+		armed[i] = p + ":1" // the count is needed: details hold colons
+	}
+	return strings.Join(armed, ",")
+}
+
+// lastKill reads what the process wrote before it killed itself.
+func (w *workers) lastKill() (*kill, error) {
+	f, err := os.Open(w.killLog)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	var lines []string
+	if err == nil {
+		defer f.Close() //nolint:errcheck // read only
+		scan := bufio.NewScanner(f)
+		for scan.Scan() {
+			lines = append(lines, scan.Text())
+		}
+		if scan.Err() != nil {
+			return nil, scan.Err()
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(lines) <= w.read {
+		return &kill{point: "elsewhere"}, nil // somebody else's SIGKILL
+	}
+	w.read = len(lines)
+	point, detail, _ := strings.Cut(lines[len(lines)-1], "\t")
+	return &kill{point: point, detail: detail}, nil
+}
+
+func (w *workers) setPID(pid int) {
+	w.mu.Lock()
+	w.pid = pid
+	w.mu.Unlock()
+}
+
+// killed returns the points that killed a process so far, in order.
+func (w *workers) killed() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	points := make([]string, len(w.kills))
+	for i, k := range w.kills {
+		points[i] = k.point
+	}
+	return points
+}
+
+// planned returns the kills that have not happened yet.
+func (w *workers) planned() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.plan)
+}
+
+// tail returns the last n lines of a file, for an error message.
+func tail(path string, n int) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close() //nolint:errcheck // read only
+	const most = 16 << 10
+	if size, err := f.Seek(0, io.SeekEnd); err == nil {
+		_, _ = f.Seek(max(0, size-most), io.SeekStart)
+	}
+	text, _ := io.ReadAll(f)
+	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
