@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rs/zerolog"
 
@@ -46,10 +47,16 @@ type Hooks struct {
 
 // Relay publishes staged rows. Make one with [NewRelay].
 type Relay struct {
-	db  *pgxpool.Pool
-	pub events.Publisher
-	cfg RelayConfig
-	sql statements
+	db     *pgxpool.Pool
+	pub    events.Publisher
+	cfg    RelayConfig
+	sql    statements
+	own    shards
+	lanes  []*lane
+	outage outage
+	stats  counters
+
+	running atomic.Bool
 }
 
 // NewRelay checks the configuration and refuses all that is wrong with it at once.
@@ -66,7 +73,14 @@ func NewRelay(db *pgxpool.Pool, pub events.Publisher, cfg RelayConfig) (*Relay, 
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("outbox relay: %w", err)
 	}
-	return &Relay{db: db, pub: pub, cfg: cfg, sql: render(cfg.Schema)}, nil
+	r := &Relay{db: db, pub: pub, cfg: cfg, sql: render(cfg.Schema), own: shards{held: map[int16]lease{}}}
+	for no := range cfg.Lanes {
+		r.lanes = append(r.lanes, &lane{
+			Relay: r, no: no, woken: make(chan struct{}, 1), slow: map[int16]slow{}, absent: map[string]time.Time{},
+			floors: floors{known: map[int16]floor{}},
+		})
+	}
+	return r, nil
 }
 
 func (c RelayConfig) withDefaults() RelayConfig {
@@ -120,12 +134,47 @@ func (c RelayConfig) validate() []error {
 // its shards back and returns nil. It survives outages of database and broker
 // by waiting, at most MaxBackoff at a time.
 func (r *Relay) Run(ctx context.Context) error {
-	<-ctx.Done()
+	if !r.running.CompareAndSwap(false, true) {
+		return errors.New("outbox relay: runs already")
+	}
+	defer r.running.Store(false)
+	var wg sync.WaitGroup
+	if !r.cfg.NoEventLog {
+		wg.Go(func() { r.keepLog(ctx) })
+	}
+	wg.Go(func() { r.keep(ctx) })
+	for _, l := range r.lanes {
+		wg.Go(func() { l.run(ctx) })
+	}
+	if r.cfg.Stager != nil {
+		wg.Go(func() { r.hear(ctx) })
+	}
+	wg.Wait()
+	if err := r.leave(ctx); err != nil {
+		r.cfg.Log.Warn().Err(err).Msg("outbox relay: shards not given back, their leases will end by themselves")
+	}
 	return nil
 }
 
-// Querier reads for operators: a pool, a connection or a transaction.
-type Querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+// hear passes the stager's wake-ups on to the lanes.
+func (r *Relay) hear(ctx context.Context) {
+	woken, stop := r.cfg.Stager.listen()
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-woken:
+			r.wakeAll()
+		}
+	}
+}
+
+func (r *Relay) wakeAll() {
+	for _, l := range r.lanes {
+		select {
+		case l.woken <- struct{}{}:
+		default: // already woken
+		}
+	}
 }

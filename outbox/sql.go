@@ -5,15 +5,36 @@ import "strings"
 // statements holds every statement of the package, rendered once for a schema.
 type statements struct {
 	xid, lockKeys, insert, seq string
+
+	beat, leave, live, renew, claim, release string
+	scan, horizon, ack, ackUnlogged          string
+	own, parkKey, move                       string
+	releasing, drain, ackParked, endRelease  string
+	holdAgain                                string
+	logDays, logToday, logLock, logTryLock   string
+	parked, startRelease, skip               string
+	backlog, backlogParked                   string
 }
 
-const columns = `shard, id, event_id, type, version, class, topic, business_key, seq, operation_id, headers, body, occurred_at, created_at`
+// stored are the columns a row carries from the outbox to wherever it goes next.
+const stored = `shard, id, event_id, type, version, class, topic, business_key, seq, operation_id, headers, body, occurred_at, created_at`
+
+// wire are the columns the relay needs to publish a row.
+const wire = `o.shard, o.id, o.event_id::text, o.topic, o.business_key, o.seq, o.headers, o.body, o.occurred_at, o.created_at`
+
+// fenced is the set of shards still ours: $1 shards, $2 fences, $3 owner. Reads outbox_shard by its key, without lock.
+const fenced = `own AS MATERIALIZED (
+				SELECT s.shard FROM unnest($1::smallint[], $2::bigint[]) f(shard, fence)
+				JOIN {{schema}}.outbox_shard s ON s.shard = f.shard AND s.fence = f.fence AND s.owner = $3)`
 
 func render(schema string) statements {
 	r := func(sql string) string {
-		return strings.NewReplacer("{{schema}}", schema, "{{columns}}", columns).Replace(sql)
+		sql = strings.NewReplacer("{{fenced}}", fenced, "{{stored}}", stored, "{{wire}}", wire).Replace(sql)
+		return strings.ReplaceAll(sql, "{{schema}}", schema)
 	}
 	return statements{
+		// Staging.
+
 		// Draws the transaction's xid before any id is drawn (path rule 21).
 		xid: `SELECT pg_current_xact_id()`,
 		// Locks the key rows in the order given, which is sorted, until the transaction ends. Uses the primary key.
@@ -24,9 +45,105 @@ func render(schema string) statements {
 		// $11 counts back from the key's new sequence to this row's own.
 		insert: r(`
 			INSERT INTO {{schema}}.outbox (shard, event_id, type, version, class, topic, business_key, operation_id, headers, body, seq, occurred_at, created_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-				coalesce((SELECT seq FROM {{schema}}.outbox_key WHERE business_key = $7), 0) - $11,
-				coalesce($12, {{schema}}.now()), {{schema}}.now())`),
+			SELECT $1, $2::uuid, $3, $4, $5, $6, $7, $8, $9, $10,
+				coalesce((SELECT seq FROM {{schema}}.outbox_key WHERE business_key = $7), 0) - $11::bigint,
+				coalesce($12::timestamptz, t.at), t.at
+			FROM (SELECT {{schema}}.now() AS at OFFSET 0) t`),
 		seq: r(`(SELECT turn FROM {{schema}}.outbox_key WHERE business_key = $%d)`),
+
+		// Shards and relays. All by primary key.
+
+		beat: r(`
+			INSERT INTO {{schema}}.outbox_relay (owner, lease_until) VALUES ($1, {{schema}}.now() + $2::interval)
+			ON CONFLICT (owner) DO UPDATE SET lease_until = excluded.lease_until`),
+		leave: r(`DELETE FROM {{schema}}.outbox_relay WHERE owner = $1 OR lease_until < {{schema}}.now() - interval '1 hour'`),
+		live:  r(`SELECT count(*) FROM {{schema}}.outbox_relay WHERE lease_until > {{schema}}.now()`),
+		renew: r(`UPDATE {{schema}}.outbox_shard SET lease_until = {{schema}}.now() + $2::interval WHERE owner = $1 RETURNING shard, fence`),
+		// SKIP LOCKED is about leases here, not about rows: whoever is second just gets fewer shards.
+		claim: r(`
+			UPDATE {{schema}}.outbox_shard s SET owner = $1, fence = s.fence + 1, lease_until = {{schema}}.now() + $2::interval
+			FROM (SELECT shard FROM {{schema}}.outbox_shard WHERE lease_until < {{schema}}.now() ORDER BY shard LIMIT $3 FOR UPDATE SKIP LOCKED) c
+			WHERE s.shard = c.shard RETURNING s.shard, s.fence`),
+		release: r(`UPDATE {{schema}}.outbox_shard SET owner = NULL, lease_until = '-infinity' WHERE owner = $1 AND shard = ANY($2::smallint[])`),
+
+		// One statement, so one snapshot. Nested loop over the primary key (shard, id); no locks.
+		scan: r(`
+			SELECT {{wire}}, EXISTS (SELECT 1 FROM {{schema}}.outbox_parked_key p WHERE p.business_key = o.business_key)
+			FROM unnest($1::smallint[], $2::bigint[]) s(shard, floor)
+			CROSS JOIN LATERAL (
+				SELECT * FROM {{schema}}.outbox o WHERE o.shard = s.shard AND o.id > s.floor ORDER BY o.id LIMIT $3) o
+			LIMIT $4`),
+		// Draws an xid of its own, see floor.go.
+		horizon: `SELECT pg_current_xact_id()::text::bigint, pg_snapshot_xmin(pg_current_snapshot())::text::bigint`,
+
+		// Deletes exactly the rows ($4 shards, $5 ids) of shards that are still ours and logs them, by primary key (path rule 23).
+		ack: r(`
+			WITH {{fenced}}, d AS (
+				DELETE FROM {{schema}}.outbox o USING unnest($4::smallint[], $5::bigint[]) k(shard, id)
+				WHERE o.shard = k.shard AND o.id = k.id AND o.shard IN (SELECT shard FROM own) RETURNING o.*),
+			l AS (
+				INSERT INTO {{schema}}.event_log (logged_at, {{stored}})
+				SELECT t.at, {{stored}} FROM d, (SELECT {{schema}}.now() AS at OFFSET 0) t)
+			SELECT count(*), (SELECT count(*) FROM own) FROM d`),
+		ackUnlogged: r(`
+			WITH {{fenced}}, d AS (
+				DELETE FROM {{schema}}.outbox o USING unnest($4::smallint[], $5::bigint[]) k(shard, id)
+				WHERE o.shard = k.shard AND o.id = k.id AND o.shard IN (SELECT shard FROM own) RETURNING 1)
+			SELECT count(*), (SELECT count(*) FROM own) FROM d`),
+		// Parking. The shared lock on the shard's row keeps it ours until the transaction ends.
+
+		own: r(`SELECT 1 FROM {{schema}}.outbox_shard WHERE shard = $1 AND fence = $2 AND owner = $3 FOR SHARE`),
+		parkKey: r(`
+			INSERT INTO {{schema}}.outbox_parked_key (business_key, shard, event_id, reason, since) VALUES ($1, $2, $3::uuid, $4, {{schema}}.now())
+			ON CONFLICT (business_key) DO NOTHING`),
+		move: r(`
+			WITH d AS (
+				DELETE FROM {{schema}}.outbox o WHERE o.shard = $1 AND o.id = ANY($2::bigint[]) RETURNING o.*)
+			INSERT INTO {{schema}}.outbox_parked ({{stored}}) SELECT {{stored}} FROM d`),
+
+		// Release: the relay that owns the shard drains the parked rows.
+
+		releasing: r(`SELECT business_key, shard FROM {{schema}}.outbox_parked_key WHERE state = 'releasing' AND shard = ANY($1::smallint[]) ORDER BY since LIMIT 100`),
+		drain:     r(`SELECT {{wire}}, false FROM {{schema}}.outbox_parked o WHERE o.business_key = $1 ORDER BY o.id LIMIT $2`),
+		ackParked: r(`
+			WITH {{fenced}}, d AS (
+				DELETE FROM {{schema}}.outbox_parked o WHERE o.business_key = $4 AND o.id = ANY($5::bigint[]) AND o.shard IN (SELECT shard FROM own) RETURNING o.*),
+			l AS (
+				INSERT INTO {{schema}}.event_log (logged_at, {{stored}})
+				SELECT t.at, {{stored}} FROM d, (SELECT {{schema}}.now() AS at OFFSET 0) t WHERE $6::boolean)
+			SELECT count(*), (SELECT count(*) FROM own) FROM d`),
+		endRelease: r(`
+			DELETE FROM {{schema}}.outbox_parked_key k WHERE k.business_key = $1 AND k.state = 'releasing'
+			AND NOT EXISTS (SELECT 1 FROM {{schema}}.outbox_parked p WHERE p.business_key = k.business_key)`),
+		holdAgain: r(`
+			UPDATE {{schema}}.outbox_parked_key SET state = 'held', event_id = $2::uuid, reason = $3, since = {{schema}}.now()
+			WHERE business_key = $1 AND state = 'releasing'`),
+
+		// The event log's partitions.
+
+		logLock:    r(`SELECT pg_advisory_xact_lock(hashtextextended('journeyman.event_log.{{schema}}', 0))`),
+		logTryLock: r(`SELECT pg_try_advisory_xact_lock(hashtextextended('journeyman.event_log.{{schema}}', 0))`),
+		logToday:   r(`SELECT ({{schema}}.now() AT TIME ZONE 'UTC')::date`),
+		logDays: r(`
+			SELECT c.relname FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
+			WHERE i.inhparent = '{{schema}}.event_log'::regclass ORDER BY c.relname`),
+
+		// For operators.
+
+		parked: r(`
+			SELECT k.business_key, k.event_id::text, k.reason, k.state, k.since, count(p.id), coalesce(min(p.created_at), k.since),
+				coalesce((array_agg(p.type ORDER BY p.id))[1], ''), coalesce((array_agg(p.topic ORDER BY p.id))[1], '')
+			FROM {{schema}}.outbox_parked_key k LEFT JOIN {{schema}}.outbox_parked p USING (business_key)
+			GROUP BY k.business_key ORDER BY k.since, k.business_key LIMIT $1`),
+		startRelease: r(`UPDATE {{schema}}.outbox_parked_key SET state = 'releasing' WHERE business_key = $1 AND state = 'held'`),
+		skip: r(`
+			WITH d AS (
+				DELETE FROM {{schema}}.outbox_parked p USING {{schema}}.outbox_parked_key k
+				WHERE k.business_key = $1 AND k.state = 'held' AND p.business_key = k.business_key AND p.event_id = $2::uuid RETURNING p.*)
+			INSERT INTO {{schema}}.outbox_skipped SELECT {{stored}}, $3, {{schema}}.now() FROM d`),
+		backlog: r(`
+			SELECT topic, class, count(*), extract(epoch FROM {{schema}}.now() - min(created_at))::float8
+			FROM {{schema}}.outbox GROUP BY topic, class ORDER BY topic`),
+		backlogParked: r(`SELECT (SELECT count(*) FROM {{schema}}.outbox_parked_key), (SELECT count(*) FROM {{schema}}.outbox_parked)`),
 	}
 }

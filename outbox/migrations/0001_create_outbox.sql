@@ -83,3 +83,10 @@ CREATE TABLE {{schema}}.event_log (
     occurred_at  timestamptz NOT NULL,
     created_at   timestamptz NOT NULL
 ) PARTITION BY RANGE (logged_at);
+
+-- Parked rows that an operator gave up, kept for the record.
+CREATE TABLE {{schema}}.outbox_skipped (
+    LIKE {{schema}}.outbox_parked,
+    reason     text NOT NULL,
+    skipped_at timestamptz NOT NULL
+);

@@ -1,0 +1,329 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/internal/crash"
+	"github.com/vitrip/journeyman/internal/rule"
+)
+
+// maxWaves bounds how often one scan may publish when keys alternate between topics.
+const maxWaves = 16
+
+// lane is one goroutine that relays the shards with shard % lanes == no.
+// Nothing of it is shared but busy, which is held during a pass.
+type lane struct {
+	*Relay
+	no     int
+	busy   sync.Mutex
+	woken  chan struct{}
+	turn   int // rotates the order of shards, so that none starves behind a full one
+	filled int // shards with rows in the last scan
+	floors floors
+	looked time.Time            // when released keys were last looked for
+	slow   map[int16]slow       // shards that wait after a failure
+	absent map[string]time.Time // topics unknown to the broker, since when
+}
+
+type slow struct {
+	until time.Time
+	tries int
+}
+
+// staged is a row as the relay sees it.
+type staged struct {
+	shard        int16
+	id           int64
+	eventID      string
+	topic        string
+	key          string
+	seq          int64
+	headers      []string
+	body         []byte
+	occurred, at time.Time
+	parked       bool
+}
+
+func (l *lane) run(ctx context.Context) {
+	idle := time.NewTimer(0)
+	defer idle.Stop()
+	failures := 0
+	for ctx.Err() == nil {
+		more, err := l.pass(ctx)
+		wait := l.cfg.Poll
+		switch {
+		case err != nil && ctx.Err() == nil:
+			failures++
+			wait = backoff(failures, l.cfg.MaxBackoff)
+			l.cfg.Log.Warn().Err(err).Int("lane", l.no).Dur("retry_after", wait).Msg("outbox relay: pass failed")
+			l.stats.errors.Add(1)
+			more = false
+		case err == nil:
+			failures = 0
+		}
+		if more {
+			continue
+		}
+		idle.Reset(wait)
+		select {
+		case <-ctx.Done():
+		case <-l.woken:
+		case <-idle.C:
+		}
+	}
+}
+
+// pass looks once at all shards of the lane and reports whether to look again at once.
+func (l *lane) pass(ctx context.Context) (bool, error) {
+	l.busy.Lock()
+	defer l.busy.Unlock()
+	list, leases := l.own.of(l.no, l.cfg.Lanes, time.Now(), l.cfg.ProduceTimeout)
+	list = slices.DeleteFunc(list, func(s int16) bool { return time.Now().Before(l.slow[s].until) })
+	if len(list) == 0 {
+		return false, nil
+	}
+	l.turn++
+	list = append(list[l.turn%len(list):], list[:l.turn%len(list)]...)
+	released, err := l.releaseKeys(ctx, list, leases)
+	if err != nil {
+		return false, err
+	}
+	rows, err := l.scan(ctx, list, leases)
+	if err != nil {
+		return false, err
+	}
+	parked := []staged{}
+	rows = slices.DeleteFunc(rows, func(r staged) bool {
+		if r.parked {
+			parked = append(parked, r)
+		}
+		return r.parked
+	})
+	// From here on work is finished even when ctx is cancelled: it is bounded by the produce time-out.
+	ctx = context.WithoutCancel(ctx)
+	if !rule.Off(22) {
+		if err := l.moveParked(ctx, parked, leases); err != nil {
+			return false, err
+		}
+	}
+	acked, err := l.relay(ctx, rows, leases, l.ack)
+	if err != nil {
+		return false, err
+	}
+	moved := len(parked) > 0 && !rule.Off(22)
+	return acked > 0 || released || moved, nil
+}
+
+func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) ([]staged, error) {
+	per := max(16, l.cfg.Batch/max(l.filled, 1))
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.Lease)
+	defer cancel()
+	rows, err := l.read(ctx, l.sql.scan, list, l.floors.of(list, leases), per, l.cfg.Batch)
+	if err != nil {
+		return nil, fmt.Errorf("scan: %w", err)
+	}
+	l.filled = 0
+	for i, r := range rows {
+		if i == 0 || r.shard != rows[i-1].shard {
+			l.filled++
+		}
+	}
+	if err := l.floors.learn(ctx, l.Relay, list, rows, len(rows) < l.cfg.Batch); err != nil {
+		return nil, fmt.Errorf("floor: %w", err)
+	}
+	return rows, nil
+}
+
+func (r *Relay) read(ctx context.Context, sql string, args ...any) ([]staged, error) {
+	rows, err := r.db.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (staged, error) {
+		var s staged
+		err := row.Scan(&s.shard, &s.id, &s.eventID, &s.topic, &s.key, &s.seq, &s.headers, &s.body, &s.occurred, &s.at, &s.parked)
+		return s, err
+	})
+}
+
+// relay publishes rows, which are in id order per shard, deletes what was
+// acknowledged with ack, and deals with what was not. It gives the number of
+// rows that are gone from the front of their keys.
+func (l *lane) relay(ctx context.Context, rows []staged, leases map[int16]lease, ack acker) (int, error) {
+	if len(rows) == 0 {
+		return 0, nil
+	}
+	crash.Point("relay.publish.before", topicsOf(rows))
+	acked, failed := l.publish(ctx, rows, leases)
+	crash.Point("relay.publish.acked", topicsOf(acked))
+	gone := 0
+	if len(acked) > 0 {
+		var err error
+		if gone, err = ack(ctx, acked, leases); err != nil {
+			return 0, err
+		}
+		crash.Point("relay.delete.after", topicsOf(acked))
+	}
+	moved, err := l.judge(ctx, rows, acked, failed, leases)
+	return gone + moved, err
+}
+
+// failure is the first row of a key that was not taken.
+type failure struct {
+	row staged
+	err error
+}
+
+// publish sends rows in waves: a key's rows go out in order over all its
+// topics, so a row is sent only when the one before it was acknowledged. Rows of
+// one topic go in one wave, which is nearly always all there is.
+func (l *lane) publish(ctx context.Context, rows []staged, leases map[int16]lease) (acked []staged, failed map[string]failure) {
+	failed = map[string]failure{}
+	type last struct {
+		topic string
+		wave  int
+	}
+	lasts := map[string]last{}
+	waves := make([][]staged, 1, maxWaves)
+	for _, r := range rows {
+		p, seen := lasts[r.key]
+		if seen && p.topic != r.topic {
+			p.wave++
+		}
+		lasts[r.key] = last{r.topic, p.wave}
+		if p.wave >= maxWaves {
+			continue // and all later rows of the key: the next scan takes them
+		}
+		if p.wave == len(waves) {
+			waves = append(waves, nil)
+		}
+		waves[p.wave] = append(waves[p.wave], r)
+	}
+	for _, wave := range waves {
+		wave = slices.DeleteFunc(wave, func(r staged) bool {
+			_, stopped := failed[r.key]
+			return stopped || time.Until(leases[r.shard].until) <= l.cfg.ProduceTimeout // a zombie must not publish
+		})
+		acked = append(acked, l.send(ctx, wave, failed)...)
+	}
+	return acked, failed
+}
+
+// send publishes one wave and notes the first failure of each key.
+func (l *lane) send(ctx context.Context, wave []staged, failed map[string]failure) (acked []staged) {
+	records := make([]events.Record, 0, len(wave))
+	good := wave[:0:0]
+	for _, r := range wave {
+		if _, stopped := failed[r.key]; stopped {
+			continue
+		}
+		rec, err := r.record()
+		if err != nil {
+			failed[r.key] = failure{r, &events.PublishError{Fault: events.Permanent, Err: err}}
+			continue
+		}
+		records, good = append(records, rec), append(good, r)
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.ProduceTimeout)
+	defer cancel()
+	errs := l.pub.Publish(ctx, records)
+	for i, r := range good {
+		var err error
+		if i < len(errs) {
+			err = errs[i]
+		} else {
+			err = errors.New("publisher gave no answer for the record")
+		}
+		switch _, stopped := failed[r.key]; {
+		case stopped: // the prefix rule: nothing of a key after its first failure, whatever the publisher says
+		case err != nil:
+			failed[r.key] = failure{r, err}
+		default:
+			acked = append(acked, r)
+		}
+	}
+	return acked
+}
+
+// record finalises the row's body and headers.
+func (s staged) record() (events.Record, error) {
+	body, err := events.Finalise(s.body, s.occurred, s.seq)
+	if err != nil {
+		return events.Record{}, err
+	}
+	if len(s.headers)%2 != 0 {
+		return events.Record{}, errors.New("stored headers are not pairs")
+	}
+	h := make([]events.Header, 0, len(s.headers)/2+2)
+	for i := 0; i < len(s.headers); i += 2 {
+		h = append(h, events.Header{Name: s.headers[i], Value: s.headers[i+1]})
+	}
+	h = append(h, events.Header{Name: events.HeaderOccurredAt, Value: s.occurred.UTC().Format(events.TimeFormat)},
+		events.Header{Name: events.HeaderSequence, Value: fmt.Sprint(s.seq)})
+	return events.Record{Topic: s.topic, Key: s.key, Headers: h, Body: body}, nil
+}
+
+// acker removes acknowledged rows and gives how many are gone.
+type acker func(ctx context.Context, acked []staged, leases map[int16]lease) (int, error)
+
+// ack deletes exactly the acknowledged rows and logs them in the same statement
+// (path rule 23), as long as the shards are still ours. A missing day of the
+// event log is made and the statement tried once more.
+func (l *lane) ack(ctx context.Context, acked []staged, leases map[int16]lease) (int, error) {
+	sql := l.sql.ack
+	if l.cfg.NoEventLog || rule.Off(23) {
+		sql = l.sql.ackUnlogged
+	}
+	at, ids := make([]int16, len(acked)), make([]int64, len(acked))
+	for i, r := range acked {
+		at[i], ids[i] = r.shard, r.id
+	}
+	own, fences := fencesOf(acked, leases)
+	var gone, ours int
+	err := l.logged(ctx, func(ctx context.Context) error {
+		return l.db.QueryRow(ctx, sql, own, fences, l.cfg.Owner, at, ids).Scan(&gone, &ours)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("delete %d acknowledged rows: %w", len(acked), err)
+	}
+	if ours < len(own) {
+		l.cfg.Log.Warn().Int("shards", len(own)-ours).Msg("outbox relay: shards were taken over while publishing")
+		l.stats.lost.Add(int64(len(own) - ours))
+	}
+	if rule.Off(24) {
+		l.floors.skipTo(acked)
+	}
+	l.published(acked)
+	return gone, nil
+}
+
+func fencesOf(rows []staged, leases map[int16]lease) (own []int16, fences []int64) {
+	for _, r := range rows {
+		if !slices.Contains(own, r.shard) {
+			own, fences = append(own, r.shard), append(fences, leases[r.shard].fence)
+		}
+	}
+	return own, fences
+}
+
+func topicsOf(rows []staged) string {
+	var list []string
+	for _, r := range rows {
+		if !slices.Contains(list, r.topic) {
+			list = append(list, r.topic)
+		}
+	}
+	return strings.Join(list, ",")
+}
