@@ -14,6 +14,7 @@ type Behaviour struct {
 	do      does
 	code    string
 	release <-chan struct{}
+	when    <-chan struct{} // nil = at once
 	times   int // requests it holds for; always = never used up
 }
 
@@ -62,8 +63,8 @@ func Fail(n int) Behaviour { return Behaviour{do: doesFail, times: n} }
 // ActThenFail acts and answers 500.
 func ActThenFail() Behaviour { return Behaviour{do: doesActThenFail, times: 1} }
 
-// When makes a refusal wait until release is closed, so that others can act first.
-func (b Behaviour) When(release <-chan struct{}) Behaviour { b.release = release; return b }
+// When keeps the behaviour from beginning until release is closed. A caller that gives up before is not answered.
+func (b Behaviour) When(release <-chan struct{}) Behaviour { b.when = release; return b }
 
 // Times says for how many requests the behaviour holds.
 func (b Behaviour) Times(n int) Behaviour { b.times = n; return b }
@@ -106,7 +107,9 @@ func (w *World) Script(booking, segment string, action Action, behaviours ...Beh
 func (s *scripts) next(t target) Behaviour {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.came[t]++
+	if len(s.came) < maxRecords || s.came[t] > 0 {
+		s.came[t]++
+	}
 	list := s.list[t]
 	for len(list) > 0 && list[0].times == 0 {
 		list = list[1:]

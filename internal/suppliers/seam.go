@@ -28,11 +28,11 @@ func refused(status int, code, message string) answer {
 // and before it acts.
 func (w *World) seam(rw http.ResponseWriter, r *http.Request, t target, act func() answer) {
 	b := w.scripts.next(t)
+	if b.when != nil && !w.hold(r, b.when) {
+		abort()
+	}
 	switch b.do {
 	case doesRefuse:
-		if b.release != nil {
-			w.hold(r, b.release)
-		}
 		w.send(rw, refused(http.StatusConflict, b.code, "refused"), false)
 	case doesTimeout:
 		w.hold(r, nil)
@@ -73,20 +73,24 @@ func (w *World) effect(a answer) {
 	}
 }
 
-// hold waits for the caller to go, the release or the end of the world. Over the limit it does not wait.
-func (w *World) hold(r *http.Request, release <-chan struct{}) {
+// hold waits for the caller to go, the release or the end of the world, and reports whether it was the release.
+// Over the limit it does not wait.
+func (w *World) hold(r *http.Request, release <-chan struct{}) bool {
 	select {
 	case w.held <- struct{}{}:
 		defer func() { <-w.held }()
 	default:
-		return
+		return false
 	}
 	// The server notices a caller that hangs up only while somebody reads.
 	_, _ = io.Copy(io.Discard, r.Body)
 	select {
 	case <-r.Context().Done():
+		return false
 	case <-release:
+		return true
 	case <-w.ctx.Done():
+		return false
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -245,6 +246,34 @@ func TestScript_landsAfterTheCallerHasGone(t *testing.T) {
 	defer stop()
 	if _, err := w.Await(wait, func(e suppliers.Effect) bool { return e.Kind == suppliers.Reserve }); err != nil {
 		t.Fatalf("the call never landed: %v", err)
+	}
+}
+
+func TestScript_whenHoldsBackARefusal(t *testing.T) {
+	t.Parallel()
+	w, c := start(t), client(t)
+	release := make(chan struct{})
+	w.Script("a", "flight", suppliers.Action(suppliers.Reserve), suppliers.Refuse("SOLD_OUT").When(release))
+	answered := make(chan int, 1)
+	go func() {
+		status, _, _ := post(t.Context(), c, w.URL(suppliers.Flight)+"/reservations", "k", seat("a"))
+		answered <- status
+	}()
+	deadline := time.Now().Add(5 * time.Second)
+	for w.Requests("a", "flight", suppliers.Action(suppliers.Reserve)) == 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("the request never arrived")
+		}
+		runtime.Gosched()
+	}
+	select {
+	case status := <-answered:
+		t.Fatalf("answered %d before the release", status)
+	default:
+	}
+	close(release)
+	if status := <-answered; status != http.StatusConflict {
+		t.Errorf("answered %d, want 409", status)
 	}
 }
 
