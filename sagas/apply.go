@@ -1,0 +1,117 @@
+package sagas
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/inbox"
+	"github.com/vitrip/journeyman/outbox"
+	"github.com/vitrip/journeyman/outcome"
+)
+
+// Routes are for the consumer that moves records: give them to inbox.New together with the pool and schema
+// of the record store, so that inbox row and record move in one transaction.
+func (s *Sagas) Routes() []inbox.Route {
+	return []inbox.Route{{Types: []string{"platform.saga.*"}, Versions: []int{1}, Handler: s.Apply}}
+}
+
+// Apply moves a record by one saga-class event (spec Z6). It is idempotent, and refuses to go back: an event
+// whose sequence is not above the record's last one changes nothing, and nothing leaves a final state.
+// tx must be one of the record store.
+func (s *Sagas) Apply(ctx context.Context, tx *outbox.Tx, m events.Received) error {
+	if m.Replay {
+		return nil // the record is past this already
+	}
+	var p Progress
+	if err := m.Decode(&p); err != nil {
+		return outcome.NewFatal(err)
+	}
+	if p.SagaID == "" {
+		return outcome.Fatalf(outcome.ReasonInput, "data of %s: sagaId is empty", m.MessageType)
+	}
+	if m.MessageType == EventStarted && p.Record != nil {
+		if err := s.insertRecord(ctx, tx, m, p); err != nil {
+			return err
+		}
+	}
+	var (
+		phase, step, state, segment, partial string
+		final                                []byte
+		finished                             *time.Time
+		retention                            time.Duration
+	)
+	switch m.MessageType {
+	case EventStarted:
+	case EventStepCompleted:
+		step, segment, partial = p.Step, p.Segment, string(p.Partial)
+		if p.Pivot {
+			phase = "forward"
+		}
+	case EventStepFailed:
+		segment, partial, phase = p.Segment, string(p.Partial), "failed"
+	case EventCompensating, EventCompensated:
+		phase = stepCompensation
+	case EventParked:
+		phase = stepManual
+	case EventCompleted, EventFailed, EventExpired:
+		state, final, finished = m.MessageType[len("platform.saga."):], p.Final, p.FinishedAt
+		if len(final) == 0 || finished == nil {
+			return outcome.Fatalf(outcome.ReasonInput, "data of %s: final and finishedAt must be there", m.MessageType)
+		}
+		retention = s.retention(p.SagaType)
+	default:
+		return outcome.Fatalf(outcome.ReasonInput, "message type %s is not a saga event this version knows", m.MessageType)
+	}
+	if segment != "" && partial == "" {
+		partial = "null"
+	}
+	tag, err := tx.Exec(ctx, s.rec.progress, p.SagaID, m.MessageID, m.Metadata.Sequence, phase, step, segment, partial, state, final, finished, retention)
+	if err != nil {
+		return fmt.Errorf("record %s: %w", p.SagaID, err)
+	}
+	if tag.RowsAffected() == 1 && state != "" {
+		s.count.ended(state)
+	}
+	return nil
+}
+
+// defaultRetention is for types this process does not know.
+const defaultRetention = 365 * 24 * time.Hour
+
+func (s *Sagas) retention(typ string) time.Duration {
+	if t := s.types[typ]; t != nil {
+		return t.Retention
+	}
+	return defaultRetention
+}
+
+// insertRecord makes the record of an operation that another saga started. No request stands behind it: its
+// fingerprint is that of no body, so a partner's request with the same key is a mismatch.
+func (s *Sagas) insertRecord(ctx context.Context, tx *outbox.Tx, m events.Received, p Progress) error {
+	print := sha256.Sum256([]byte("started by another operation"))
+	if _, err := tx.Exec(ctx, s.rec.insertKey, p.Tenant, p.SagaType, p.Record.Key, print[:], p.Record.Attempt, p.SagaID); err != nil {
+		return fmt.Errorf("key of %s: %w", p.SagaID, err)
+	}
+	r := p.Record
+	partial, err := json.Marshal(orEmpty(r.Partial))
+	if err != nil {
+		return err
+	}
+	o, err := json.Marshal(origin{CorrelationID: m.Metadata.CorrelationID, Actor: m.Actor})
+	if err != nil {
+		return err
+	}
+	steps := r.Steps
+	if steps == nil {
+		steps = []string{}
+	}
+	if _, err := tx.Exec(ctx, s.rec.insertRecord, p.SagaID, p.Tenant, p.SagaType, r.Key, internalKey(r.Key, r.Attempt), r.Attempt, r.BusinessKey,
+		`{}`, string(o), steps, string(partial), r.StartedAt, r.TimeoutAt, r.EstimatedAt); err != nil {
+		return fmt.Errorf("record %s: %w", p.SagaID, err)
+	}
+	return nil
+}

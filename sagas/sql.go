@@ -1,0 +1,164 @@
+package sagas
+
+import (
+	"fmt"
+	"strings"
+)
+
+// statements of the domain database, rendered once with its schema.
+type domainSQL struct {
+	// Gate: advisory locks of the transaction, so that a step writes nothing to take them. The state is read by
+	// a statement of its own: it must see what the holder of the lock committed while we waited.
+	lockShared, lockExclusive, readGate string
+
+	insertSaga, readSaga, begin, decide, setState, closeSaga, now string
+	insertStep, stepUndone, setUndo, steps, openSteps, failure    string
+	parkStep, parked, pivot, remediate, inFlight, orphan, orphans  string
+	list, show, listSteps, stuck, risk, abandoned                 string
+}
+
+const sagaColumns = `s.id, s.tenant, s.type, s.key, s.attempt, s.business_key, s.correlation_id, s.traceparent, s.actor, s.variables,
+	coalesce(s.cluster, ''), coalesce(s.process_instance_key, 0), coalesce(s.decision, ''), s.reason, s.state,
+	s.started_at, s.deadline, s.begun_at, s.decided_at, s.closed_at`
+
+const stepColumns = `t.operation_id, t.saga_id, t.name, t.job_type, t.element_id, t.class, t.code, t.undo_type, t.policy, t.pivot, t.amount,
+	t.commit_order, t.committed_at, t.undo_state, t.undo_attempts, t.undo_error, t.undo_at`
+
+// seq is outbox.Stager.SeqSQL: the turn of a business key that the transaction holds locked.
+func renderDomain(schema, seq string) domainSQL {
+	r := func(sql string) string { return strings.ReplaceAll(sql, "{{schema}}", schema) }
+	return domainSQL{
+		lockShared:    r(`SELECT pg_advisory_xact_lock_shared(hashtextextended('{{schema}}.saga.' || $1, 0))`),
+		lockExclusive: r(`SELECT pg_advisory_xact_lock(hashtextextended('{{schema}}.saga.' || $1, 0))`),
+		readGate: r(`SELECT coalesce(decision, ''), closed_at IS NOT NULL, coalesce(cluster, ''), coalesce(process_instance_key, 0)
+			FROM {{schema}}.saga WHERE id = $1`),
+		// Primary key; waits for a twin that starts the same attempt.
+		insertSaga: r(`INSERT INTO {{schema}}.saga AS s (id, tenant, type, key, attempt, business_key, correlation_id, traceparent, actor, variables, state, started_at, deadline)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'starting', coalesce($11, {{schema}}.now()), coalesce($11, {{schema}}.now()) + $12::interval)
+			ON CONFLICT (id) DO NOTHING RETURNING ` + sagaColumns),
+		readSaga: r(`SELECT ` + sagaColumns + ` FROM {{schema}}.saga s WHERE s.id = $1`),
+		// Binds once: another instance finds the row bound and updates nothing.
+		begin: r(`UPDATE {{schema}}.saga SET cluster = $2, process_instance_key = $3, begun_at = coalesce(begun_at, {{schema}}.now()),
+				state = CASE WHEN state = 'starting' THEN 'running' ELSE state END
+			WHERE id = $1 AND closed_at IS NULL AND ($4 OR process_instance_key IS NULL OR (process_instance_key = $3 AND cluster = $2))`),
+		// From NULL only: exactly one of completion, expiry, cancel and failure wins (path rule 10). $4 is false in real builds.
+		decide: r(`UPDATE {{schema}}.saga SET decision = $2, reason = $3, decided_at = {{schema}}.now(),
+				state = CASE WHEN $2 = 'completed' THEN state ELSE 'compensating' END
+			WHERE id = $1 AND (decision IS NULL OR $4) AND closed_at IS NULL`),
+		setState: r(`UPDATE {{schema}}.saga SET state = $2 WHERE id = $1 AND closed_at IS NULL AND decision IS NOT NULL`),
+		closeSaga: r(`UPDATE {{schema}}.saga SET state = $2, reason = $3, closed_at = $4 WHERE id = $1 AND closed_at IS NULL`),
+		now:       r(`SELECT {{schema}}.now()`),
+
+		// A refusal that an operator had run afresh (path rule 5) is replaced; a success never is.
+		insertStep: r(`INSERT INTO {{schema}}.saga_step AS t (operation_id, saga_id, name, job_type, element_id, class, code, undo_type, policy, pivot, amount,
+				commit_order, committed_at, undo_state)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, coalesce(` + fmt.Sprintf(seq, 12) + `, 0), {{schema}}.now(), $13)
+			ON CONFLICT (operation_id) DO UPDATE SET class = EXCLUDED.class, code = EXCLUDED.code, undo_type = EXCLUDED.undo_type, policy = EXCLUDED.policy,
+				pivot = EXCLUDED.pivot, amount = EXCLUDED.amount, commit_order = EXCLUDED.commit_order, committed_at = EXCLUDED.committed_at, undo_state = EXCLUDED.undo_state
+			WHERE t.class <> 'SUCCESS'`),
+		// Inserts when the effect was found by asking the other system: its step never committed.
+		stepUndone: r(`INSERT INTO {{schema}}.saga_step AS t (operation_id, saga_id, name, job_type, element_id, class, commit_order, committed_at, undo_state, undo_at)
+			VALUES ($1, $2, $3, '', $4, 'SUCCESS', 0, {{schema}}.now(), 'done', {{schema}}.now())
+			ON CONFLICT (operation_id) DO UPDATE SET undo_state = 'done', undo_error = '', undo_at = {{schema}}.now() WHERE t.undo_state <> 'done'`),
+		setUndo: r(`UPDATE {{schema}}.saga_step SET undo_state = $2, undo_error = $3, undo_attempts = undo_attempts + $4, undo_at = {{schema}}.now()
+			WHERE operation_id = $1 AND undo_state NOT IN ('done', 'none')`),
+		parkStep: r(`INSERT INTO {{schema}}.saga_step AS t (operation_id, saga_id, name, job_type, element_id, class, commit_order, committed_at, undo_state, undo_error, undo_at)
+			VALUES ($1, $2, $3, '', $3, 'SUCCESS', 0, {{schema}}.now(), 'parked', $4, {{schema}}.now())
+			ON CONFLICT (operation_id) DO UPDATE SET undo_state = 'parked', undo_error = $4, undo_at = {{schema}}.now() WHERE t.undo_state <> 'done'`),
+		parked:    r(`SELECT count(*) FROM {{schema}}.saga_step WHERE saga_id = $1 AND undo_state = 'parked'`),
+		pivot:     r(`SELECT coalesce(max(name), '') FROM {{schema}}.saga_step WHERE saga_id = $1 AND pivot AND class = 'SUCCESS'`),
+		remediate: r(`UPDATE {{schema}}.saga_step SET undo_state = 'remediated', undo_at = {{schema}}.now() WHERE saga_id = $1 AND undo_state = 'parked'`),
+		orphan:    r(`UPDATE {{schema}}.saga_step SET orphan = true WHERE operation_id = $1 AND undo_state = 'open'`),
+		// Index saga_step_undo.
+		orphans: r(`SELECT ` + stepColumns + ` FROM {{schema}}.saga_step t WHERE t.orphan AND t.undo_state IN ('open', 'running')
+				AND (t.undo_at IS NULL OR t.undo_at < {{schema}}.now() - interval '10 s') ORDER BY t.committed_at LIMIT $1`),
+		// What dedup holds as claimed, called or unknown. Undo operations are covered by their forward one; the machinery is not an effect.
+		inFlight: r(`SELECT operation_id FROM {{schema}}.operation WHERE saga_id = $1 AND job_type NOT LIKE 'saga.%' AND operation_id NOT LIKE '%:undo'
+				AND (state IN ('claimed', 'calling', 'called') OR (class = 'BUSINESS_ERROR' AND reason = 'unknown'))
+			ORDER BY created_at DESC, operation_id DESC`),
+		steps:     r(`SELECT ` + stepColumns + ` FROM {{schema}}.saga_step t WHERE t.saga_id = $1 ORDER BY t.commit_order, t.committed_at`),
+		openSteps: r(`SELECT ` + stepColumns + ` FROM {{schema}}.saga_step t WHERE t.saga_id = $1 AND t.class = 'SUCCESS' AND t.undo_state IN ('open', 'running', 'stuck')
+			ORDER BY t.commit_order DESC`),
+		failure: r(`SELECT t.code FROM {{schema}}.saga_step t WHERE t.saga_id = $1 AND t.class = 'BUSINESS_ERROR' ORDER BY t.commit_order DESC LIMIT 1`),
+
+		list: r(`SELECT ` + sagaColumns + `, (SELECT count(*) FROM {{schema}}.saga_step t WHERE t.saga_id = s.id AND t.class = 'SUCCESS'),
+				(SELECT coalesce(max(t.name), '') FROM {{schema}}.saga_step t WHERE t.saga_id = s.id AND t.commit_order = (SELECT max(u.commit_order) FROM {{schema}}.saga_step u WHERE u.saga_id = s.id))
+			FROM {{schema}}.saga s
+			WHERE ($1 = '' OR s.tenant = $1) AND ($2 = '' OR s.type = $2) AND ($3 = '' OR s.state = $3) AND ($4 = '' OR s.business_key = $4)
+				AND (NOT $5 OR s.closed_at IS NULL) AND ($6 = '' OR (s.started_at, s.id) < (SELECT b.started_at, b.id FROM {{schema}}.saga b WHERE b.id = $6))
+			ORDER BY s.started_at DESC, s.id DESC LIMIT $7`),
+		// Index saga_open: only what is not closed is looked at.
+		stuck: r(`SELECT ` + sagaColumns + `,
+				CASE WHEN s.begun_at IS NULL AND s.started_at < {{schema}}.now() - $1::interval THEN 'not begun'
+					WHEN EXISTS (SELECT 1 FROM {{schema}}.saga_step t WHERE t.saga_id = s.id AND t.undo_state = 'stuck') THEN 'undo stuck'
+					WHEN s.decision IS NULL AND s.deadline < {{schema}}.now() - $1::interval THEN 'past its deadline without a decision'
+					WHEN s.state = 'compensating' AND s.decided_at < {{schema}}.now() - $2::interval THEN 'undo takes too long' END AS why
+			FROM {{schema}}.saga s WHERE s.closed_at IS NULL AND (
+				(s.begun_at IS NULL AND s.started_at < {{schema}}.now() - $1::interval)
+				OR EXISTS (SELECT 1 FROM {{schema}}.saga_step t WHERE t.saga_id = s.id AND t.undo_state = 'stuck')
+				OR (s.decision IS NULL AND s.deadline < {{schema}}.now() - $1::interval)
+				OR (s.state = 'compensating' AND s.decided_at < {{schema}}.now() - $2::interval))
+			ORDER BY s.started_at LIMIT $3`),
+		// Index saga_step_undo.
+		risk: r(`SELECT ` + stepColumns + ` FROM {{schema}}.saga_step t WHERE t.undo_state IN ('running', 'parked', 'stuck') ORDER BY t.committed_at LIMIT $1`),
+		// Index saga_open: not begun and past the deadline; nobody but us will end them.
+		abandoned: r(`SELECT s.id FROM {{schema}}.saga s WHERE s.closed_at IS NULL AND s.begun_at IS NULL AND s.deadline < {{schema}}.now() ORDER BY s.deadline LIMIT $1`),
+	}
+}
+
+// statements of the record store, rendered once with its schema.
+type recordSQL struct {
+	claim, read, readByID, retry, archive, link string
+	due, started, startFailed                   string
+	insertKey, insertRecord                     string
+	progress, polls, checkKey                   string
+}
+
+const recordColumns = `r.operation_id, r.tenant, r.type, r.key, r.internal_key, r.attempt, coalesce(r.previous, ''), coalesce(r.next, ''), r.business_key, r.plan, r.origin,
+	r.state, r.started_at, r.timeout_at, r.estimated_at, r.finished_at, coalesce(r.expires_at < {{schema}}.now(), false), r.last_progress_event_id, r.sequence,
+	r.phase, r.steps, r.completed, r.partial, r.final, r.polls, r.start_state, {{schema}}.now()`
+
+const newRecord = `INSERT INTO {{schema}}.record (operation_id, started_on, tenant, type, key, internal_key, attempt, previous, business_key, plan, origin,
+		state, started_at, timeout_at, estimated_at, steps, partial, start_state, start_next_at)`
+
+func renderRecords(schema string) recordSQL {
+	r := func(sql string) string { return strings.ReplaceAll(sql, "{{schema}}", schema) }
+	return recordSQL{
+		// Key and record in one statement: there is no state between "no such key" and "in progress" (no 409 for ever).
+		// Waits for a twin on the primary key of record_key.
+		claim: r(`WITH t AS MATERIALIZED (SELECT {{schema}}.now() AS now),
+			k AS (INSERT INTO {{schema}}.record_key (tenant, type, key, fingerprint, attempt, operation_id) VALUES ($2, $3, $4, $5, 1, $1) ON CONFLICT DO NOTHING RETURNING 1)
+			` + newRecord + ` SELECT $1, (t.now AT TIME ZONE 'UTC')::date, $2, $3, $4, $4, 1, NULL, $6, $7, $8, 'in_progress', t.now, t.now + $9::interval, t.now + $10::interval, $11, $12, 'pending', t.now + $13::interval
+			FROM t, k`),
+		read: r(`SELECT ` + recordColumns + `, k.fingerprint FROM {{schema}}.record_key k JOIN {{schema}}.record r ON r.operation_id = k.operation_id
+			WHERE k.tenant = $1 AND k.type = $2 AND k.key = $3`),
+		readByID: r(`SELECT ` + recordColumns + `, ''::bytea FROM {{schema}}.record r WHERE r.operation_id = $1`),
+		// Moves the key to the next attempt only from the attempt the caller saw, and only when that one ended undone.
+		retry: r(`WITH t AS MATERIALIZED (SELECT {{schema}}.now() AS now),
+			k AS (UPDATE {{schema}}.record_key k SET attempt = k.attempt + 1, operation_id = $1 WHERE k.tenant = $2 AND k.type = $3 AND k.key = $4 AND k.operation_id = $14
+				AND EXISTS (SELECT 1 FROM {{schema}}.record o WHERE o.operation_id = $14 AND o.state IN ('failed', 'expired')) RETURNING k.attempt),
+			o AS (UPDATE {{schema}}.record o SET next = $1 FROM k WHERE o.operation_id = $14 RETURNING 1)
+			` + newRecord + ` SELECT $1, (t.now AT TIME ZONE 'UTC')::date, $2, $3, $4, $5, k.attempt, $14, $6, $7, $8, 'in_progress', t.now, t.now + $9::interval, t.now + $10::interval, $11, $12, 'pending', t.now + $13::interval
+			FROM t, k`),
+		// Index record_start. The lease is start_next_at itself; another sweep skips what is locked.
+		due: r(`WITH d AS (SELECT r.operation_id, r.started_on FROM {{schema}}.record r WHERE r.start_state = 'pending' AND r.start_next_at <= {{schema}}.now()
+				ORDER BY r.start_next_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+			UPDATE {{schema}}.record r SET start_attempts = r.start_attempts + 1, start_next_at = {{schema}}.now() + least(interval '5 s' * (r.start_attempts + 1), interval '1 min')
+			FROM d WHERE r.operation_id = d.operation_id AND r.started_on = d.started_on AND r.start_state = 'pending' RETURNING ` + recordColumns + `, ''::bytea`),
+		started:     r(`UPDATE {{schema}}.record SET start_state = 'started', start_error = '' WHERE operation_id = $1 AND start_state = 'pending'`),
+		startFailed: r(`UPDATE {{schema}}.record SET start_error = $2 WHERE operation_id = $1 AND start_state = 'pending'`),
+		// For operations that another saga started: their record comes with the event.
+		insertKey: r(`INSERT INTO {{schema}}.record_key (tenant, type, key, fingerprint, attempt, operation_id) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`),
+		insertRecord: r(newRecord + ` SELECT $1, ($12::timestamptz AT TIME ZONE 'UTC')::date, $2, $3, $4, $5, $6, NULL, $7, $8, $9, 'in_progress', $12, $13, $14, $10, $11, 'started', $12
+			WHERE EXISTS (SELECT 1 FROM {{schema}}.record_key k WHERE k.operation_id = $1) ON CONFLICT DO NOTHING`),
+		// Only forward in sequence and never out of a final state.
+		progress: r(`UPDATE {{schema}}.record SET last_progress_event_id = $2, sequence = $3, start_state = 'started',
+				phase = CASE WHEN $4 = '' THEN phase WHEN $4 = 'failed' THEN CASE WHEN phase = 'forward' THEN 'manual' ELSE phase END ELSE $4 END,
+				completed = CASE WHEN $5 = '' OR $5 = ANY (completed) THEN completed ELSE completed || $5::text END,
+				partial = CASE WHEN $6 = '' THEN partial ELSE partial || jsonb_build_object($6::text, $7::jsonb) END,
+				state = CASE WHEN $8 = '' THEN state ELSE $8 END, final = coalesce(final, $9), finished_at = coalesce(finished_at, $10), expires_at = coalesce(expires_at, $10 + $11::interval)
+			WHERE operation_id = $1 AND state = 'in_progress' AND $3 > sequence`),
+		polls: r(`UPDATE {{schema}}.record r SET polls = r.polls + p.polls, polling_violations = r.polling_violations + p.violations
+			FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS p (operation_id, polls, violations) WHERE r.operation_id = p.operation_id`),
+	}
+}
