@@ -57,4 +57,3 @@ func (s *Sagas) Cancel(ctx context.Context, sagaID string) error {
 	s.send(ctx, cmd)
 	return nil
 }
-

@@ -13,8 +13,8 @@ type domainSQL struct {
 
 	insertSaga, readSaga, begin, decide, setState, closeSaga, now string
 	insertStep, stepUndone, setUndo, steps, openSteps, failure    string
-	parkStep, parked, pivot, remediate, inFlight, orphan, orphans  string
-	list, show, listSteps, stuck, risk, abandoned                 string
+	parkStep, parked, pivot, remediate, inFlight, orphan, orphans string
+	list, stuck, risk, abandoned, overdue, timeline               string
 }
 
 const sagaColumns = `s.id, s.tenant, s.type, s.key, s.attempt, s.business_key, s.correlation_id, s.traceparent, s.actor, s.variables,
@@ -45,7 +45,7 @@ func renderDomain(schema, seq string) domainSQL {
 		decide: r(`UPDATE {{schema}}.saga SET decision = $2, reason = $3, decided_at = {{schema}}.now(),
 				state = CASE WHEN $2 = 'completed' THEN state ELSE 'compensating' END
 			WHERE id = $1 AND (decision IS NULL OR $4) AND closed_at IS NULL`),
-		setState: r(`UPDATE {{schema}}.saga SET state = $2 WHERE id = $1 AND closed_at IS NULL AND decision IS NOT NULL`),
+		setState:  r(`UPDATE {{schema}}.saga SET state = $2 WHERE id = $1 AND closed_at IS NULL AND decision IS NOT NULL`),
 		closeSaga: r(`UPDATE {{schema}}.saga SET state = $2, reason = $3, closed_at = $4 WHERE id = $1 AND closed_at IS NULL`),
 		now:       r(`SELECT {{schema}}.now()`),
 
@@ -72,11 +72,12 @@ func renderDomain(schema, seq string) domainSQL {
 		// Index saga_step_undo.
 		orphans: r(`SELECT ` + stepColumns + ` FROM {{schema}}.saga_step t WHERE t.orphan AND t.undo_state IN ('open', 'running')
 				AND (t.undo_at IS NULL OR t.undo_at < {{schema}}.now() - interval '10 s') ORDER BY t.committed_at LIMIT $1`),
-		// What dedup holds as claimed, called or unknown. Undo operations are covered by their forward one; the machinery is not an effect.
-		inFlight: r(`SELECT operation_id FROM {{schema}}.operation WHERE saga_id = $1 AND job_type NOT LIKE 'saga.%' AND operation_id NOT LIKE '%:undo'
-				AND (state IN ('claimed', 'calling', 'called') OR (class = 'BUSINESS_ERROR' AND reason = 'unknown'))
+		// Index operation_saga of package dedup. What may have an effect that no ledger row shows: calls that were not settled, refusals and
+		// revocations behind which an effect may stand. Undo operations are covered by their forward one; the machinery has no effect.
+		inFlight: r(`SELECT operation_id FROM {{schema}}.operation WHERE saga_id = $1 AND job_type NOT LIKE 'saga.%' AND operation_id NOT LIKE '%:undo' AND undone_at IS NULL
+				AND (state IN ('claimed', 'calling', 'called') OR (effect <> 'none' AND (state = 'revoked' OR (state = 'done' AND class <> 'SUCCESS'))))
 			ORDER BY created_at DESC, operation_id DESC`),
-		steps:     r(`SELECT ` + stepColumns + ` FROM {{schema}}.saga_step t WHERE t.saga_id = $1 ORDER BY t.commit_order, t.committed_at`),
+		steps: r(`SELECT ` + stepColumns + ` FROM {{schema}}.saga_step t WHERE t.saga_id = $1 ORDER BY t.commit_order, t.committed_at`),
 		openSteps: r(`SELECT ` + stepColumns + ` FROM {{schema}}.saga_step t WHERE t.saga_id = $1 AND t.class = 'SUCCESS' AND t.undo_state IN ('open', 'running', 'stuck')
 			ORDER BY t.commit_order DESC`),
 		failure: r(`SELECT t.code FROM {{schema}}.saga_step t WHERE t.saga_id = $1 AND t.class = 'BUSINESS_ERROR' ORDER BY t.commit_order DESC LIMIT 1`),
@@ -101,6 +102,16 @@ func renderDomain(schema, seq string) domainSQL {
 			ORDER BY s.started_at LIMIT $3`),
 		// Index saga_step_undo.
 		risk: r(`SELECT ` + stepColumns + ` FROM {{schema}}.saga_step t WHERE t.undo_state IN ('running', 'parked', 'stuck') ORDER BY t.committed_at LIMIT $1`),
+		// Index saga_open: begun and not closed; the sweep asks the engine about their instances, each every half minute by one process.
+		overdue: r(`WITH d AS (SELECT o.id FROM {{schema}}.saga o WHERE o.closed_at IS NULL AND o.begun_at < {{schema}}.now() - $1::interval
+				AND coalesce(o.checked_at, o.begun_at) <= {{schema}}.now() - least($1::interval, interval '30 s') ORDER BY o.checked_at NULLS FIRST LIMIT $2 FOR UPDATE SKIP LOCKED)
+			UPDATE {{schema}}.saga s SET checked_at = {{schema}}.now() FROM d WHERE s.id = d.id RETURNING ` + sagaColumns),
+		// By business key; the log has no index for it yet and is bounded by time.
+		timeline: r(`SELECT e.event_id::text, e.type, e.occurred_at, e.seq, e.operation_id, convert_from(e.body, 'UTF8')::jsonb -> 'data', e.published FROM (
+				SELECT event_id, type, occurred_at, seq, operation_id, body, true AS published FROM {{schema}}.event_log WHERE business_key = $1 AND logged_at >= $2
+				UNION ALL SELECT event_id, type, occurred_at, seq, operation_id, body, false FROM {{schema}}.outbox WHERE business_key = $1
+				UNION ALL SELECT event_id, type, occurred_at, seq, operation_id, body, false FROM {{schema}}.outbox_parked WHERE business_key = $1) e
+			WHERE e.operation_id = $3 OR starts_with(e.operation_id, $3 || ':') ORDER BY e.seq`),
 		// Index saga_open: not begun and past the deadline; nobody but us will end them.
 		abandoned: r(`SELECT s.id FROM {{schema}}.saga s WHERE s.closed_at IS NULL AND s.begun_at IS NULL AND s.deadline < {{schema}}.now() ORDER BY s.deadline LIMIT $1`),
 	}

@@ -19,7 +19,8 @@ CREATE TABLE {{schema}}.saga (
     deadline             timestamptz NOT NULL,
     begun_at             timestamptz,
     decided_at           timestamptz,
-    closed_at            timestamptz
+    closed_at            timestamptz,
+    checked_at           timestamptz -- when the sweep last asked for its instance
 ) WITH (fillfactor = 80);
 CREATE INDEX saga_open ON {{schema}}.saga (started_at) WHERE closed_at IS NULL;
 CREATE INDEX saga_recent ON {{schema}}.saga (started_at DESC, id);
