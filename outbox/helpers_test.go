@@ -287,3 +287,17 @@ func sameShard(n int) []string {
 		}
 	}
 }
+
+// number is the n of a message's data.
+func number(t testing.TB, r events.Record) int {
+	t.Helper()
+	e, err := events.ParseEnvelope(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var data struct{ N int }
+	if err := e.Decode(&data); err != nil {
+		t.Fatal(err)
+	}
+	return data.N
+}
