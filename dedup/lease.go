@@ -1,0 +1,61 @@
+package dedup
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Renew extends a lease by its length from now; false = it is lost.
+func (s *Store) Renew(ctx context.Context, db DB, operationID string, fence int64, owner string, lease time.Duration) (bool, error) {
+	return exec(ctx, db, "renew lease", s.q.renew, operationID, fence, owner, lease)
+}
+
+// Release gives a lease back. Until the time is over only a job may take the operation; then the sweep may, too.
+func (s *Store) Release(ctx context.Context, db DB, operationID string, fence int64, until time.Duration, reason, message string) (bool, error) {
+	return exec(ctx, db, "release lease", s.q.release, operationID, fence, until, reason, message)
+}
+
+// StoreResult stores a call's result before it is settled (path rule 18); false = the lease is lost.
+func (s *Store) StoreResult(ctx context.Context, db DB, operationID string, fence int64, result json.RawMessage, lease time.Duration) (bool, error) {
+	return exec(ctx, db, "store call result", s.q.called, operationID, fence, doc(result), lease)
+}
+
+// StoreLate stores the result of a call that came back after its operation was revoked, and opens the undo again if that had
+// found nothing (path rule 11). true = there is something to undo now.
+func (s *Store) StoreLate(ctx context.Context, db DB, operationID string, result json.RawMessage) (found bool, err error) {
+	b := &pgx.Batch{}
+	b.Queue(s.q.late, operationID, doc(result)).Exec(func(t pgconnTag) error { found = t.RowsAffected() > 0; return nil })
+	b.Queue(s.q.reopen, operationID+UndoSuffix)
+	if err := db.SendBatch(ctx, b).Close(); err != nil {
+		return false, fmt.Errorf("store late result: %w", err)
+	}
+	return found, nil
+}
+
+// NotHappened records that the call certainly did nothing: it may be made again by the job; false = the lease is lost.
+func (s *Store) NotHappened(ctx context.Context, db DB, operationID string, fence int64, reason, message string) (bool, error) {
+	return exec(ctx, db, "record that nothing happened", s.q.notHappened, operationID, fence, reason, message)
+}
+
+// Refuse stores an outcome that refuses after the effect: the undo runs before it is told (path rule 17).
+func (s *Store) Refuse(ctx context.Context, db DB, operationID string, fence int64, o Outcome, lease time.Duration) (bool, error) {
+	return exec(ctx, db, "store refusal", s.q.refuse, operationID, fence, string(o.Class), o.Reason, o.Code, o.Message, doc(o.Variables), lease)
+}
+
+// Expired takes up to limit operations of these job types and this cluster whose lease ran out (path rule 16). Any number of
+// callers may run at once.
+func (s *Store) Expired(ctx context.Context, db DB, jobTypes []string, cluster string, limit int, owner string, lease time.Duration) ([]Operation, error) {
+	rows, err := db.Query(ctx, s.q.expired, jobTypes, cluster, limit, owner, lease)
+	if err != nil {
+		return nil, fmt.Errorf("take expired leases: %w", err)
+	}
+	ops, err := pgx.CollectRows(rows, scan)
+	if err != nil {
+		return nil, fmt.Errorf("take expired leases: %w", err)
+	}
+	return ops, nil
+}

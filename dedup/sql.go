@@ -1,0 +1,139 @@
+package dedup
+
+import "strings"
+
+// queries holds every statement of the package, rendered once for one schema.
+type queries struct {
+	claim, read, readLocked, used                             string
+	take, renew, release, called, late, notHappened, lockCall string
+	finish, refuse, rerun, answered                           string
+	revoke, revokeRow, found, undone, reopen, orphan          string
+	expired, purge, lookup, list, counts                      string
+	beat, bye, openAttempts, alone, closeAttempt, dropAttempt string
+	purgeAttempts, purgeProcesses                             string
+}
+
+func render(schema string) queries {
+	r := func(sql string) string {
+		sql = strings.ReplaceAll(sql, "{{columns}}", columns)
+		sql = strings.ReplaceAll(sql, "{{job}}", `cluster = $3, job_key = $4, process_instance_key = $5, element_instance_key = $6, element_id = $7`)
+		sql = strings.ReplaceAll(sql, "{{physical}}", `({{schema}}.now() - (SELECT c.offset_by FROM {{schema}}.clock c))`)
+		return strings.ReplaceAll(sql, "{{schema}}", schema)
+	}
+	return queries{
+		// Primary key. Waits for a twin's open transaction; no row = somebody else has it.
+		claim: r(`INSERT INTO {{schema}}.operation (operation_id, tenant, business_key, job_type, saga_id, fingerprint, fingerprint_fields,
+				state, effect, attempts, owner, lease_until, input, meta, cluster, job_key, process_instance_key, element_instance_key, element_id,
+				undo_type, policy, called_at, created_at)
+			SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10, CASE WHEN $10 = '' THEN NULL ELSE t.now + $11::interval END, $12, $13, $14, $15, $16, $17, $18,
+				$19, $20, CASE WHEN $8 = 'calling' THEN t.now END, t.now
+			FROM (SELECT {{schema}}.now() AS now) t
+			ON CONFLICT (operation_id) DO NOTHING RETURNING fence`),
+		read:       r(`SELECT {{columns}} FROM {{schema}}.operation o WHERE o.operation_id = $1`),
+		readLocked: r(`SELECT {{columns}} FROM {{schema}}.operation o WHERE o.operation_id = $1 FOR UPDATE`),
+		// Index operation_instance.
+		used: r(`SELECT coalesce(sum(bytes), 0) FROM {{schema}}.operation WHERE cluster = $1 AND process_instance_key = $2 AND process_instance_key <> 0`),
+
+		// Leases. Each is conditional on the state it expects and on the fence.
+		take: r(`UPDATE {{schema}}.operation SET fence = fence + 1, owner = $8, lease_until = {{schema}}.now() + $9::interval, attempts = attempts + 1,
+				{{job}}, meta = coalesce($10, meta),
+				state = CASE WHEN state = 'claimed' AND $11 THEN 'calling' ELSE state END,
+				effect = CASE WHEN state = 'claimed' AND $11 THEN 'maybe' ELSE effect END,
+				called_at = CASE WHEN $11 THEN coalesce(called_at, {{schema}}.now()) ELSE called_at END
+			WHERE operation_id = $1 AND fence = $2 AND state IN ('claimed', 'calling', 'called', 'undoing')
+				AND (owner = '' OR lease_until IS NULL OR lease_until <= {{schema}}.now())
+			RETURNING fence`),
+		renew: r(`UPDATE {{schema}}.operation SET lease_until = {{schema}}.now() + $4::interval
+			WHERE operation_id = $1 AND fence = $2 AND owner = $3 AND state IN ('calling', 'called', 'undoing')`),
+		release: r(`UPDATE {{schema}}.operation SET owner = '', lease_until = {{schema}}.now() + $3::interval, reason = $4, message = $5
+			WHERE operation_id = $1 AND fence = $2 AND state IN ('calling', 'called', 'undoing')`),
+		called: r(`UPDATE {{schema}}.operation SET state = 'called', effect = 'known', call_result = $3, lease_until = {{schema}}.now() + $4::interval
+			WHERE operation_id = $1 AND fence = $2 AND state = 'calling'`),
+		// Path rule 11: the call came back after the undo had looked.
+		late: r(`UPDATE {{schema}}.operation SET effect = 'known', call_result = $2, undone_at = NULL
+			WHERE operation_id = $1 AND state = 'revoked' AND effect <> 'known'`),
+		notHappened: r(`UPDATE {{schema}}.operation SET state = 'claimed', effect = 'none', owner = '', lease_until = NULL, reason = $3, message = $4
+			WHERE operation_id = $1 AND fence = $2 AND state = 'calling'`),
+		lockCall: r(`SELECT 1 FROM {{schema}}.operation WHERE operation_id = $1 AND (fence = $2 OR $4) AND state = $3 FOR UPDATE`),
+
+		finish: r(`UPDATE {{schema}}.operation SET state = 'done', effect = $3, class = $4, reason = $5, code = $6, message = $7, variables = $8,
+				result_hash = $9, bytes = $10, owner = '', lease_until = NULL, settled_at = {{schema}}.now(), expires_at = {{schema}}.now() + $11::interval,
+				answered_at = NULL, answered_job_key = 0
+			WHERE operation_id = $1 AND (fence = $2 OR $12) AND state IN ('claimed', 'calling', 'called', 'undoing')`),
+		refuse: r(`UPDATE {{schema}}.operation SET state = 'undoing', class = $3, reason = $4, code = $5, message = $6, variables = $7, lease_until = {{schema}}.now() + $8::interval
+			WHERE operation_id = $1 AND fence = $2 AND state = 'called'`),
+		// Path rule 5: only the row that was seen, only once per acknowledged answer.
+		rerun: r(`UPDATE {{schema}}.operation SET fence = fence + 1, attempts = attempts + 1, operator_retries = operator_retries + 1, retried_at = {{schema}}.now(),
+				{{job}}, meta = coalesce($8, meta), owner = $9, lease_until = CASE WHEN $9 = '' THEN NULL ELSE {{schema}}.now() + $10::interval END,
+				state = CASE WHEN effect = 'known' THEN 'called' WHEN effect = 'maybe' OR $11 THEN 'calling' ELSE 'claimed' END,
+				effect = CASE WHEN effect = 'none' AND $11 THEN 'maybe' ELSE effect END,
+				called_at = CASE WHEN $11 THEN coalesce(called_at, {{schema}}.now()) ELSE called_at END,
+				class = '', reason = '', code = '', message = '', variables = NULL, bytes = 0, answered_at = NULL, answered_job_key = 0
+			WHERE operation_id = $1 AND fence = $2 AND state = 'done' AND class IN ('BUSINESS_ERROR', 'FATAL_ERROR')
+				AND answered_at IS NOT NULL AND answered_job_key = $4
+			RETURNING fence`),
+		answered: r(`UPDATE {{schema}}.operation o SET answered_at = {{schema}}.now(), answered_job_key = a.job_key
+			FROM unnest($1::text[], $2::bigint[]) AS a (operation_id, job_key)
+			WHERE o.operation_id = a.operation_id AND o.state = 'done' AND o.class IN ('BUSINESS_ERROR', 'FATAL_ERROR')`),
+
+		revoke: r(`INSERT INTO {{schema}}.operation (operation_id, tenant, business_key, job_type, saga_id, state, reason, created_at, settled_at, expires_at)
+			VALUES ($1, $2, $3, '', $4, 'revoked', $5, {{schema}}.now(), {{schema}}.now(), {{schema}}.now() + $6::interval)
+			ON CONFLICT (operation_id) DO NOTHING RETURNING 1`),
+		revokeRow: r(`UPDATE {{schema}}.operation SET state = 'revoked', fence = fence + 1, owner = '', reason = $3,
+				settled_at = coalesce(settled_at, {{schema}}.now()), expires_at = {{schema}}.now() + $4::interval
+			WHERE operation_id = $1 AND fence = $2 AND state <> 'revoked'`),
+		found: r(`UPDATE {{schema}}.operation SET effect = $3, call_result = coalesce($4, call_result)
+			WHERE operation_id = $1 AND fence = $2 AND state = 'revoked' AND effect = 'maybe'`),
+		undone: r(`UPDATE {{schema}}.operation SET undone_at = {{schema}}.now(), orphan = CASE WHEN orphan = '' THEN '' ELSE 'undone' END
+			WHERE operation_id = $1 AND undone_at IS NULL`),
+		// The undo found nothing, and then the call landed: the same undo has something to do now.
+		reopen: r(`DELETE FROM {{schema}}.operation WHERE operation_id = $1 AND state = 'done' AND reason = 'nothing'`),
+		orphan: r(`UPDATE {{schema}}.operation SET orphan = $2, orphaned_at = coalesce(orphaned_at, {{schema}}.now())
+			WHERE operation_id = $1 AND orphan <> 'undone'`),
+
+		// Index operation_lease. The lease is taken in the same statement (path rule 16).
+		expired: r(`WITH due AS (SELECT operation_id FROM {{schema}}.operation WHERE state IN ('calling', 'called', 'undoing') AND lease_until <= {{schema}}.now()
+				AND job_type = ANY ($1) AND cluster = $2 ORDER BY lease_until LIMIT $3 FOR UPDATE SKIP LOCKED)
+			UPDATE {{schema}}.operation o SET fence = o.fence + 1, owner = $4, lease_until = {{schema}}.now() + $5::interval FROM due
+			WHERE o.operation_id = due.operation_id RETURNING {{columns}}`),
+		// Index operation_expires. Rows that somebody has locked are left for the next pass.
+		purge: r(`DELETE FROM {{schema}}.operation WHERE operation_id IN (SELECT o.operation_id FROM {{schema}}.operation o
+				WHERE o.expires_at <= {{schema}}.now() AND o.state IN ('done', 'revoked') AND o.orphan IN ('', 'undone') {{unless}}
+				ORDER BY o.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)`),
+		lookup: r(`SELECT {{columns}} FROM {{schema}}.operation o WHERE o.operation_id = $1`),
+		list: r(`SELECT {{columns}} FROM {{schema}}.operation o
+			WHERE ($1 = '' OR (CASE $1 WHEN 'unknown' THEN (o.state = 'calling' AND o.reason = 'unknown') OR (o.state = 'done' AND o.effect = 'maybe')
+					WHEN 'leased' THEN o.state IN ('calling', 'called', 'undoing')
+					WHEN 'revoked' THEN o.state = 'revoked'
+					WHEN 'orphans' THEN o.orphan <> ''
+					WHEN 'undo' THEN o.operation_id LIKE '%:undo' AND o.state <> 'done'
+					WHEN 'undo-stuck' THEN o.operation_id LIKE '%:undo' AND (o.class = 'FATAL_ERROR' OR o.attempts > 3) AND NOT (o.state = 'done' AND o.class = 'SUCCESS')
+					ELSE false END))
+				AND ($2 = '' OR o.saga_id = $2) ORDER BY o.created_at DESC LIMIT $3`),
+		counts: r(`SELECT count(*) FILTER (WHERE state IN ('calling', 'called', 'undoing')),
+				count(*) FILTER (WHERE (state = 'calling' AND reason = 'unknown') OR (state = 'done' AND effect = 'maybe')),
+				count(*) FILTER (WHERE state = 'revoked'), count(*) FILTER (WHERE orphan <> ''), count(*) FILTER (WHERE orphan IN ('open', 'parked')),
+				count(*) FILTER (WHERE operation_id LIKE '%:undo' AND state <> 'done'), count(*) FILTER (WHERE operation_id LIKE '%:undo' AND class = 'FATAL_ERROR')
+			FROM {{schema}}.operation`),
+
+		beat: r(`INSERT INTO {{schema}}.worker_process AS p (id, name, seen_at) VALUES ($1, $2, {{physical}})
+			ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`),
+		bye: r(`DELETE FROM {{schema}}.worker_process WHERE id = $1`),
+		// One statement per activated batch (path rule 7). Counts what dead processes left open.
+		openAttempts: r(`WITH incoming AS (SELECT * FROM unnest($3::bigint[], $4::text[]) AS i (job_key, operation_id)),
+				mine AS (INSERT INTO {{schema}}.operation_attempt AS a (cluster, job_key, process, operation_id, open, opened_at)
+					SELECT $1, job_key, $2, operation_id, true, {{schema}}.now() FROM incoming
+					ON CONFLICT (cluster, job_key, process) DO UPDATE SET open = true, alone = false, runs = a.runs + 1, opened_at = excluded.opened_at)
+			SELECT i.job_key, coalesce(sum(a.runs), 0), count(*) FILTER (WHERE a.open AND dead.yes), count(*) FILTER (WHERE a.open AND a.alone AND dead.yes), {{schema}}.now()
+			FROM incoming i
+				LEFT JOIN {{schema}}.operation_attempt a ON a.cluster = $1 AND a.job_key = i.job_key
+				LEFT JOIN LATERAL (SELECT a.process <> $2 AND NOT EXISTS (SELECT 1 FROM {{schema}}.worker_process p
+					WHERE p.id = a.process AND p.seen_at > {{physical}} - $5::interval) AS yes) dead ON true
+			GROUP BY i.job_key`),
+		alone:          r(`UPDATE {{schema}}.operation_attempt SET alone = true WHERE cluster = $1 AND job_key = $2 AND process = $3`),
+		closeAttempt:   r(`UPDATE {{schema}}.operation_attempt SET open = false, alone = false WHERE cluster = $1 AND job_key = $2 AND process = $3`),
+		dropAttempt:    r(`DELETE FROM {{schema}}.operation_attempt WHERE cluster = $1 AND job_key = $2`),
+		purgeAttempts:  r(`DELETE FROM {{schema}}.operation_attempt WHERE ctid IN (SELECT ctid FROM {{schema}}.operation_attempt WHERE opened_at < {{schema}}.now() - $1::interval LIMIT $2)`),
+		purgeProcesses: r(`DELETE FROM {{schema}}.worker_process WHERE seen_at < {{physical}} - $1::interval`),
+	}
+}
