@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/rs/zerolog"
+)
+
+// Compat is the Zeebe version whose deployment rules apply.
+type Compat string
+
+// The versions. Behaviour is that of 8.8; Compat85 refuses newer model features at deploy.
+const (
+	Compat88 Compat = "8.8"
+	Compat85 Compat = "8.5"
+)
+
+// Config configures [Start]. The zero value listens on free ports of 127.0.0.1.
+type Config struct {
+	Addr     string       // gRPC address; default "127.0.0.1:0"; not with Listener
+	RESTAddr string       // REST address; default "127.0.0.1:0"
+	Listener net.Listener // gRPC listener instead of Addr, for example bufconn; the engine closes it
+
+	// RESTListener replaces RESTAddr. With Listener set and neither of the REST
+	// fields, no REST server is started.
+	RESTListener net.Listener
+
+	Compat Compat         // default Compat88
+	Log    zerolog.Logger // default: silent
+}
+
+func (c Config) validate() error {
+	var errs []error
+	if c.Addr != "" && c.Listener != nil {
+		errs = append(errs, errors.New("engine: Addr and Listener are both set, want one"))
+	}
+	if c.RESTAddr != "" && c.RESTListener != nil {
+		errs = append(errs, errors.New("engine: RESTAddr and RESTListener are both set, want one"))
+	}
+	if c.Compat != "" && c.Compat != Compat85 && c.Compat != Compat88 {
+		errs = append(errs, fmt.Errorf("engine: Compat is %q, want %q or %q", c.Compat, Compat85, Compat88))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) withDefaults() Config {
+	if c.RESTAddr == "" && c.RESTListener == nil && c.Listener == nil {
+		c.RESTAddr = "127.0.0.1:0"
+	}
+	if c.Addr == "" && c.Listener == nil {
+		c.Addr = "127.0.0.1:0"
+	}
+	if c.Compat == "" {
+		c.Compat = Compat88
+	}
+	return c
+}

@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/vitrip/journeyman/engine/internal/broker"
+	"github.com/vitrip/journeyman/engine/internal/gateway"
+	"github.com/vitrip/journeyman/engine/internal/rest"
+)
+
+// version is what topology calls report: the protocol level, not a product version.
+const version = "8.8.0"
+
+// maxMessage is Zeebe's limit for one gRPC message, in bytes.
+const maxMessage = 4 << 20
+
+// closeGrace is how long Close waits for REST answers in flight.
+const closeGrace = 2 * time.Second
+
+// Engine is a running engine. Its methods are safe for concurrent use.
+type Engine struct {
+	broker      *broker.Broker
+	faults      faults
+	grpc        *grpc.Server
+	http        *http.Server // nil without REST
+	addr        string
+	restAddr    string
+	incarnation string
+	wg          sync.WaitGroup
+	closeOnce   sync.Once
+	closeErr    error
+}
+
+// Start opens the listeners and serves until [Engine.Close]. All mistakes in
+// cfg are reported together.
+func Start(cfg Config) (*Engine, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	lis := cfg.Listener
+	if lis == nil {
+		var err error
+		if lis, err = net.Listen("tcp", cfg.Addr); err != nil {
+			return nil, fmt.Errorf("engine: listen for gRPC: %w", err)
+		}
+	}
+	restLis := cfg.RESTListener
+	if restLis == nil && cfg.RESTAddr != "" {
+		var err error
+		if restLis, err = net.Listen("tcp", cfg.RESTAddr); err != nil {
+			return nil, errors.Join(fmt.Errorf("engine: listen for REST: %w", err), lis.Close())
+		}
+	}
+	offset := keyOffset(time.Now())
+	e := &Engine{
+		broker:      broker.New(offset),
+		addr:        lis.Addr().String(),
+		incarnation: strconv.FormatInt(offset, 36),
+	}
+	host, port := split(e.addr)
+	compat85 := cfg.Compat == Compat85
+	e.grpc = grpc.NewServer(
+		grpc.UnaryInterceptor(e.faults.unary), grpc.StreamInterceptor(e.faults.stream),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+	)
+	pb.RegisterGatewayServer(e.grpc, gateway.New(e.broker, compat85, version, host, port))
+	e.wg.Go(func() {
+		if err := e.grpc.Serve(lis); err != nil {
+			cfg.Log.Error().Err(err).Msg("engine: gRPC server ended")
+		}
+	})
+	if restLis != nil {
+		e.restAddr = restLis.Addr().String()
+		e.http = &http.Server{
+			Handler:           rest.New(e.broker, compat85, version, host, port),
+			ReadHeaderTimeout: 10 * time.Second,
+		}
+		e.wg.Go(func() {
+			if err := e.http.Serve(restLis); err != nil && !errors.Is(err, http.ErrServerClosed) {
+				cfg.Log.Error().Err(err).Msg("engine: REST server ended")
+			}
+		})
+	}
+	cfg.Log.Info().Str("grpc", e.addr).Str("rest", e.restAddr).Str("compat", string(cfg.Compat)).
+		Msg("embedded engine started: for development, tests and demonstrations only, state is in memory")
+	return e, nil
+}
+
+// keyOffset makes keys of one state unlike those of any earlier state: seconds
+// since 2020 shifted by 20 bits, which leaves a million keys a second and stays
+// far inside a partition's 51 bits.
+func keyOffset(t time.Time) int64 {
+	const epoch = 1577836800
+	return ((t.Unix() - epoch) & (1<<30 - 1) << 20) + int64(t.Nanosecond()/1000)
+}
+
+func split(addr string) (string, int32) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr, 0 // an in-memory listener
+	}
+	n, err := strconv.ParseInt(port, 10, 32)
+	if err != nil {
+		return host, 0
+	}
+	return host, int32(n)
+}
+
+// Addr is the gRPC address, host:port.
+func (e *Engine) Addr() string { return e.addr }
+
+// RESTAddr is the REST address, host:port; empty when there is no REST server.
+// Routes begin with /v2.
+func (e *Engine) RESTAddr() string { return e.restAddr }
+
+// Incarnation names this state: it differs for every new state, so that an
+// answer meant for an earlier one can be told apart (rule 9).
+func (e *Engine) Incarnation() string { return e.incarnation }
+
+// Now is the engine's time: real time plus what AdvanceClock added.
+func (e *Engine) Now() time.Time { return e.broker.Now() }
+
+// AdvanceClock moves the engine's clock forward by d and returns after
+// everything that became due has happened, in order, each at its own time.
+func (e *Engine) AdvanceClock(d time.Duration) { e.broker.Advance(d) }
+
+// Close ends all calls, streams and timers and waits for them. The state is gone.
+func (e *Engine) Close() error {
+	e.closeOnce.Do(func() {
+		e.broker.Close()
+		e.grpc.Stop()
+		if e.http != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+			defer cancel()
+			if err := e.http.Shutdown(ctx); err != nil {
+				e.closeErr = errors.Join(fmt.Errorf("engine: stop REST: %w", err), e.http.Close())
+			}
+		}
+		e.wg.Wait()
+	})
+	return e.closeErr
+}

@@ -1,0 +1,135 @@
+package core
+
+import "time"
+
+// Creation is a request to start a process instance.
+type Creation struct {
+	ProcessKey int64
+	ProcessID  string
+	Version    int32 // -1 = latest
+	Vars       Doc
+	Start      []string // start instructions: element ids; empty = none start event
+}
+
+// newInstance creates the instance and queues its activation.
+func (c *Core) newInstance(p *Process, caller *Element) *Instance {
+	inst := &Instance{Process: p, Caller: caller}
+	if caller != nil {
+		inst.Depth = caller.Inst.Depth + 1
+	}
+	root := c.newElement(p.root, nil)
+	root.Inst, inst.Root, inst.Key = inst, root, root.Key
+	c.instances[inst.Key] = inst
+	c.instOrder = append(c.instOrder, inst)
+	c.push(opActivate, root)
+	return inst
+}
+
+func (c *Core) startInstance(p *Process, start *Node, vars Doc) *Instance {
+	inst := c.newInstance(p, nil)
+	inst.start, inst.startDoc = start, vars
+	return inst
+}
+
+// CreateInstance starts an instance at its none start event, or at the given elements.
+func (c *Core) CreateInstance(r Creation) (*Instance, error) {
+	const intent = "CREATE"
+	p, err := c.resolveProcess(intent, r)
+	if err != nil {
+		return nil, err
+	}
+	var starts []*Node
+	for _, id := range r.Start {
+		n, err := startable(p, id)
+		if err != nil {
+			return nil, err
+		}
+		starts = append(starts, n)
+	}
+	if len(starts) == 0 && p.root.start == nil {
+		return nil, reject(intent, InvalidState, "Expected to create instance of process with none start event, but there is no such event")
+	}
+	inst := c.newInstance(p, nil)
+	inst.start, inst.starts = p.root.start, starts
+	c.mergeLocal(inst.Root, r.Vars)
+	return inst, nil
+}
+
+func (c *Core) resolveProcess(intent string, r Creation) (*Process, error) {
+	switch {
+	case r.ProcessID != "":
+		versions := c.processes[r.ProcessID]
+		if r.Version < 0 {
+			if len(versions) == 0 {
+				return nil, reject(intent, NotFound, "Expected to find process definition with process ID '%s', but none found", r.ProcessID)
+			}
+			return versions[len(versions)-1], nil
+		}
+		for _, p := range versions {
+			if p.Version == r.Version {
+				return p, nil
+			}
+		}
+		return nil, reject(intent, NotFound, "Expected to find process definition with process ID '%s' and version '%d', but none found", r.ProcessID, r.Version)
+	case r.ProcessKey > 0:
+		if p := c.byKey[r.ProcessKey]; p != nil && !p.Deleted {
+			return p, nil
+		}
+		return nil, reject(intent, NotFound, "Expected to find process definition with key '%d', but none found", r.ProcessKey)
+	}
+	return nil, reject(intent, InvalidArgument, "Expected at least a bpmnProcessId or a key greater than -1, but none given")
+}
+
+// CancelInstance terminates a root instance with everything inside it.
+func (c *Core) CancelInstance(key int64) error {
+	const intent = "CANCEL"
+	inst := c.instances[key]
+	if inst == nil || inst.Root.ended() {
+		return reject(intent, NotFound, "Expected to cancel a process instance with key '%d', but no such process was found", key)
+	}
+	if inst.Caller != nil {
+		root := inst
+		for root.Caller != nil {
+			root = root.Caller.Inst
+		}
+		return reject(intent, InvalidState, "Expected to cancel a process instance with key '%d', but it is created by a parent process instance. Cancel the root process instance '%d' instead.", key, root.Key)
+	}
+	c.terminate(inst.Root)
+	return nil
+}
+
+// instanceEnded runs after the root element of inst ended.
+func (c *Core) instanceEnded(inst *Instance) {
+	c.releaseLock(inst)
+	call := inst.Caller
+	if inst.Root.State == Completed {
+		c.finished = append(c.finished, inst)
+		if call != nil && !call.ended() {
+			c.callDone(call, inst)
+		}
+	}
+	if call != nil && call.child == inst {
+		call.child = nil
+	}
+}
+
+// SetVariables writes variables into a scope, or propagates them from it outward.
+func (c *Core) SetVariables(scope int64, vars Doc, local bool) (int64, error) {
+	e := c.elements[scope]
+	if e == nil || e.ended() {
+		return 0, reject("UPDATE", NotFound, "Expected to update variables for element with key '%d', but no such element was found", scope)
+	}
+	key := c.key()
+	if local {
+		c.mergeLocal(e, vars)
+	} else {
+		c.propagate(e, vars)
+	}
+	return key, nil
+}
+
+// ResultVariables are the root variables of an instance; with names only those.
+func (c *Core) ResultVariables(inst *Instance, names []string) Doc { return inst.Root.visible(names) }
+
+// Date renders a time as REST v2 does.
+func Date(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

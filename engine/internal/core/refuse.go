@@ -1,0 +1,35 @@
+package core
+
+import (
+	"strings"
+
+	"github.com/vitrip/journeyman/bpmn"
+)
+
+// refuseUnsupported names what this engine cannot run, so that a model never
+// runs with half its meaning.
+func (c *compiler) refuseUnsupported(e *bpmn.Element) {
+	if elementType(e) == "UNKNOWN" {
+		c.refuse(e, "element type %q is not supported by the embedded engine", e.Kind)
+	}
+	for _, u := range e.Unknown {
+		if strings.HasPrefix(u, "zeebe:") {
+			c.refuse(e, "%s is not supported by the embedded engine", u)
+		}
+	}
+	if e.Decision != nil {
+		c.refuse(e, "zeebe:calledDecision is not supported by the embedded engine (no DMN); use zeebe:taskDefinition")
+	}
+	if c.compat85 && e.Kind == bpmn.KindInclusiveGateway && len(e.Incoming) > 1 {
+		c.refuse(e, "currently the inclusive gateway can only have one incoming sequence flow")
+	}
+	if e.Event == nil {
+		return
+	}
+	switch {
+	case e.Event.Kind == bpmn.EventCompensation && e.Kind == bpmn.KindStartEvent:
+		c.refuse(e, "compensation event subprocess is not supported")
+	case e.Event.Kind == bpmn.EventCompensation && e.Event.NoWait:
+		c.refuse(e, "waitForCompletion=\"false\" is not supported")
+	}
+}

@@ -1,0 +1,98 @@
+package core
+
+import "iter"
+
+// Instances yields all process instances, ended ones included, oldest first.
+// Like every read it needs the caller's lock.
+func (c *Core) Instances() iter.Seq[*Instance] { return each(c.instOrder) }
+
+// Elements yields all element instances but process instances, oldest first.
+func (c *Core) Elements() iter.Seq[*Element] {
+	return func(yield func(*Element) bool) {
+		for _, e := range c.elemOrder {
+			if e.Parent != nil && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// Jobs yields all jobs, oldest first.
+func (c *Core) Jobs() iter.Seq[*Job] { return each(c.jobOrder) }
+
+// Incidents yields all incidents, oldest first.
+func (c *Core) Incidents() iter.Seq[*Incident] { return each(c.incOrder) }
+
+// Variables yields all variables, oldest first.
+func (c *Core) Variables() iter.Seq[*Variable] { return each(c.varOrder) }
+
+// Definitions yields all deployed process versions, oldest first.
+func (c *Core) Definitions() iter.Seq[*Process] { return each(c.procOrder) }
+
+// UserTasks yields all native user tasks, oldest first.
+func (c *Core) UserTasks() iter.Seq[*UserTask] { return each(c.taskOrder) }
+
+func each[T any](list []T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, v := range list {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// Instance finds a process instance; nil when there is none.
+func (c *Core) Instance(key int64) *Instance { return c.instances[key] }
+
+// Element finds an element instance; nil when there is none.
+func (c *Core) Element(key int64) *Element { return c.elements[key] }
+
+// Incident finds an incident; nil when there is none.
+func (c *Core) Incident(key int64) *Incident { return c.incidents[key] }
+
+// VariableByKey finds a variable; nil when there is none.
+func (c *Core) VariableByKey(key int64) *Variable { return c.variables[key] }
+
+// Definition finds a process version; nil when there is none.
+func (c *Core) Definition(key int64) *Process { return c.byKey[key] }
+
+// UserTask finds a native user task; nil when there is none.
+func (c *Core) UserTask(key int64) *UserTask { return c.userTasks[key] }
+
+// IsLatest reports whether p is the newest version of its process id.
+func (c *Core) IsLatest(p *Process) bool {
+	v := c.processes[p.ID]
+	return len(v) > 0 && v[len(v)-1] == p
+}
+
+// HasIncident reports an active incident in the instance or in one it called.
+func (c *Core) HasIncident(i *Instance) bool { return i.incidents > 0 }
+
+// Variable finds a variable of e's own scope.
+func (e *Element) Variable(name string) (*Variable, bool) {
+	v, ok := e.vars[name]
+	return v, ok
+}
+
+// Incident is the active incident that stops e or its job; nil when there is none.
+func (e *Element) Incident() *Incident {
+	if e.incident != nil {
+		return e.incident
+	}
+	if e.job != nil {
+		return e.job.incident
+	}
+	return nil
+}
+
+// DisplayName is the process name, or its id when it has none.
+func (p *Process) DisplayName() string {
+	if p.Name == "" {
+		return p.ID
+	}
+	return p.Name
+}
+
+// Headers are the task headers of the model.
+func (n *Node) Headers() map[string]string { return n.headerMap }

@@ -1,0 +1,92 @@
+package rest
+
+import (
+	"net/http"
+
+	"github.com/vitrip/journeyman/engine/internal/core"
+)
+
+type definitionItem struct {
+	Name                 string  `json:"name"`
+	ResourceName         string  `json:"resourceName"`
+	Version              int32   `json:"version"`
+	VersionTag           *string `json:"versionTag,omitempty"`
+	ProcessDefinitionID  string  `json:"processDefinitionId"`
+	TenantID             string  `json:"tenantId"`
+	ProcessDefinitionKey key     `json:"processDefinitionKey"`
+	HasStartForm         bool    `json:"hasStartForm"`
+
+	latest bool
+}
+
+func viewDefinition(c *core.Core, p *core.Process) definitionItem {
+	return definitionItem{
+		Name: p.DisplayName(), ResourceName: p.Resource, Version: p.Version, ProcessDefinitionID: p.ID, TenantID: DefaultTenant,
+		ProcessDefinitionKey: key(p.Key), latest: c.IsLatest(p),
+	}
+}
+
+var definitionSearch = searchable[definitionItem]{
+	key: func(d definitionItem) int64 { return int64(d.ProcessDefinitionKey) },
+	fields: map[string]field[definitionItem]{
+		"name":                 {kindString, func(d definitionItem) any { return d.Name }},
+		"isLatestVersion":      {kindBool, func(d definitionItem) any { return d.latest }},
+		"resourceName":         {kindString, func(d definitionItem) any { return d.ResourceName }},
+		"version":              {kindInt, func(d definitionItem) any { return int64(d.Version) }},
+		"versionTag":           {kindString, func(definitionItem) any { return nil }},
+		"processDefinitionId":  {kindString, func(d definitionItem) any { return d.ProcessDefinitionID }},
+		"tenantId":             {kindString, func(d definitionItem) any { return d.TenantID }},
+		"processDefinitionKey": {kindKey, func(d definitionItem) any { return int64(d.ProcessDefinitionKey) }},
+		"hasStartForm":         {kindBool, func(definitionItem) any { return false }},
+	},
+}
+
+func (s *server) searchDefinitions(r *http.Request) (any, error) {
+	p, err := definitionSearch.prepare(r)
+	if err != nil {
+		return nil, err
+	}
+	var items []definitionItem
+	s.broker.View(func(c *core.Core) {
+		for d := range c.Definitions() {
+			items = append(items, viewDefinition(c, d))
+		}
+	})
+	return page0(p.run(items))
+}
+
+func (s *server) definition(r *http.Request) (*core.Process, *definitionItem, error) {
+	k, err := pathKey(r, "processDefinitionKey")
+	if err != nil {
+		return nil, nil, err
+	}
+	var (
+		p    *core.Process
+		item definitionItem
+	)
+	s.broker.View(func(c *core.Core) {
+		if p = c.Definition(k); p != nil {
+			item = viewDefinition(c, p)
+		}
+	})
+	if p == nil {
+		return nil, nil, missing("Process Definition", k)
+	}
+	return p, &item, nil
+}
+
+func (s *server) getDefinition(r *http.Request) (any, error) {
+	_, item, err := s.definition(r)
+	if err != nil {
+		return nil, err
+	}
+	return item, nil
+}
+
+func (s *server) definitionXML(r *http.Request) (any, error) {
+	p, _, err := s.definition(r)
+	if err != nil {
+		return nil, err
+	}
+	return document{"text/xml", p.XML}, nil // the XML of a version never changes
+}

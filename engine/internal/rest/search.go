@@ -1,0 +1,267 @@
+package rest
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// field is one property that a search can filter and sort by.
+type field[T any] struct {
+	kind kind
+	get  func(T) any // nil, string, int64, bool or time.Time
+}
+
+type kind int
+
+const (
+	kindString kind = iota
+	kindKey
+	kindInt
+	kindDate
+	kindBool
+)
+
+// searchable is a collection with its properties.
+type searchable[T any] struct {
+	key    func(T) int64
+	fields map[string]field[T]
+}
+
+// query is the body of every search.
+type query struct {
+	Filter map[string]json.RawMessage `json:"filter"`
+	Sort   []struct {
+		Field string `json:"field"`
+		Order string `json:"order"`
+	} `json:"sort"`
+	Page struct {
+		From   int    `json:"from"`
+		Limit  *int   `json:"limit"`
+		After  string `json:"after"`
+		Before string `json:"before"`
+	} `json:"page"`
+}
+
+type page struct {
+	TotalItems        int     `json:"totalItems"`
+	HasMoreTotalItems bool    `json:"hasMoreTotalItems"`
+	StartCursor       *string `json:"startCursor"`
+	EndCursor         *string `json:"endCursor"`
+}
+
+type results[T any] struct {
+	Items []T  `json:"items"`
+	Page  page `json:"page"`
+}
+
+const (
+	defaultLimit = 100
+	maxLimit     = 10_000
+)
+
+// plan is a validated query.
+type plan[T any] struct {
+	keep    func(T) bool
+	compare func(a, b T) int
+	names   []string // sort fields
+	q       query
+	limit   int
+	of      *searchable[T]
+	desc    []bool
+}
+
+// prepare reads and validates the body of a search.
+func (s *searchable[T]) prepare(r *http.Request) (*plan[T], error) {
+	var q query
+	if err := read(r, &q, true); err != nil {
+		return nil, err
+	}
+	return s.plan(q)
+}
+
+func (s *searchable[T]) plan(q query) (*plan[T], error) {
+	p := &plan[T]{q: q, limit: defaultLimit, of: s}
+	var tests []func(T) bool
+	for name, raw := range q.Filter {
+		f, ok := s.fields[name]
+		if !ok {
+			return nil, problemf(http.StatusBadRequest, "Request property [filter.%s] cannot be parsed", name)
+		}
+		match, err := parseFilter(name, f.kind, raw)
+		if err != nil {
+			return nil, err
+		}
+		tests = append(tests, func(v T) bool { return match(f.get(v)) })
+	}
+	p.keep = func(v T) bool {
+		for _, t := range tests {
+			if !t(v) {
+				return false
+			}
+		}
+		return true
+	}
+	for _, o := range q.Sort {
+		if _, ok := s.fields[o.Field]; !ok {
+			return nil, problemf(http.StatusBadRequest, "Unexpected value '%s' for enum field 'field'.", o.Field)
+		}
+		switch strings.ToUpper(o.Order) {
+		case "", "ASC":
+			p.desc = append(p.desc, false)
+		case "DESC":
+			p.desc = append(p.desc, true)
+		default:
+			return nil, problemf(http.StatusBadRequest, "Unexpected value '%s' for enum field 'order'. Use any of the following values: [ASC, DESC]", o.Order)
+		}
+		p.names = append(p.names, o.Field)
+	}
+	if q.Page.Limit != nil {
+		p.limit = *q.Page.Limit
+	}
+	switch {
+	case p.limit < 0 || p.limit > maxLimit:
+		return nil, problemf(http.StatusBadRequest, "The value for page.limit is '%d' but must be within [0, %d].", p.limit, maxLimit)
+	case q.Page.From < 0:
+		return nil, problemf(http.StatusBadRequest, "The value for page.from is '%d' but must not be negative.", q.Page.From)
+	case q.Page.After != "" && q.Page.Before != "", q.Page.From > 0 && q.Page.After+q.Page.Before != "":
+		return nil, problemf(http.StatusBadRequest, "Only one of [from, after, before] is allowed.")
+	}
+	p.compare = func(a, b T) int { return p.order(p.position(a), p.position(b)) }
+	return p, nil
+}
+
+// position is what an item is sorted by: the sort fields, then its key.
+func (p *plan[T]) position(v T) []any {
+	out := make([]any, 0, len(p.names)+1)
+	for _, n := range p.names {
+		x := p.of.fields[n].get(v)
+		switch t := x.(type) {
+		case time.Time:
+			x = t.UnixNano()
+			if t.IsZero() {
+				x = nil
+			}
+		case bool:
+			x = int64(0)
+			if t {
+				x = int64(1)
+			}
+		}
+		out = append(out, x)
+	}
+	return append(out, p.of.key(v))
+}
+
+func (p *plan[T]) order(a, b []any) int {
+	for i := range a {
+		c := compareAny(a[i], b[i])
+		if i < len(p.desc) && p.desc[i] {
+			c = -c
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// compareAny orders two values of one field; nil comes last.
+func compareAny(a, b any) int {
+	if a == nil || b == nil {
+		switch {
+		case a == nil && b == nil:
+			return 0
+		case a == nil:
+			return 1
+		}
+		return -1
+	}
+	switch x := a.(type) {
+	case string:
+		if y, ok := b.(string); ok {
+			return strings.Compare(x, y)
+		}
+	case int64:
+		if y, ok := b.(int64); ok {
+			return cmp.Compare(x, y)
+		}
+	}
+	return 0
+}
+
+func (p *plan[T]) cursor(v T) string {
+	raw, err := json.Marshal(p.position(v))
+	if err != nil {
+		panic(err) // strings and integers always marshal
+	}
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+func (p *plan[T]) parseCursor(text string) ([]any, error) {
+	bad := problemf(http.StatusBadRequest, "The cursor '%s' is not valid for this search.", text)
+	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
+	if err != nil {
+		return nil, bad
+	}
+	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	dec.UseNumber()
+	var values []any
+	if err := dec.Decode(&values); err != nil || len(values) != len(p.names)+1 {
+		return nil, bad
+	}
+	for i, v := range values {
+		if n, ok := v.(json.Number); ok {
+			x, err := n.Int64()
+			if err != nil {
+				return nil, bad
+			}
+			values[i] = x
+		}
+	}
+	return values, nil
+}
+
+// run filters, sorts and pages the items.
+func (p *plan[T]) run(items []T) (results[T], error) {
+	kept := make([]T, 0, min(len(items), p.limit))
+	for _, v := range items {
+		if p.keep(v) {
+			kept = append(kept, v)
+		}
+	}
+	slices.SortStableFunc(kept, p.compare)
+	total := len(kept)
+	from, to := min(p.q.Page.From, total), total
+	switch {
+	case p.q.Page.After != "":
+		at, err := p.parseCursor(p.q.Page.After)
+		if err != nil {
+			return results[T]{}, err
+		}
+		from, _ = slices.BinarySearchFunc(kept, at, func(v T, at []any) int {
+			if p.order(p.position(v), at) <= 0 {
+				return -1
+			}
+			return 1
+		})
+	case p.q.Page.Before != "":
+		at, err := p.parseCursor(p.q.Page.Before)
+		if err != nil {
+			return results[T]{}, err
+		}
+		to, _ = slices.BinarySearchFunc(kept, at, func(v T, at []any) int { return p.order(p.position(v), at) })
+		from = max(0, to-p.limit)
+	}
+	to = min(to, from+p.limit)
+	out := results[T]{Items: kept[from:to], Page: page{TotalItems: total}}
+	if len(out.Items) > 0 {
+		first, last := p.cursor(out.Items[0]), p.cursor(out.Items[len(out.Items)-1])
+		out.Page.StartCursor, out.Page.EndCursor = &first, &last
+	}
+	return out, nil
+}
