@@ -1,0 +1,97 @@
+package operator
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/rs/zerolog"
+
+	"github.com/vitrip/journeyman/internal/postgres"
+	"github.com/vitrip/journeyman/zeebe"
+	// REST
+)
+
+// Config is for [New]. Pool must be set.
+type Config struct {
+	Pool    *pgxpool.Pool // the domain database
+	Schema  string        // "" = "journeyman"
+	Cluster string        // configured name of the engine's cluster (path rule 9); "" = "default"
+	// Engine reads the engine's REST API. nil = incidents and element states cannot be shown, and say so.
+	Engine any
+	// BeginWithin is when a saga that has not begun, or is past its deadline undecided, counts as stuck; 0 = one minute.
+	BeginWithin time.Duration
+	// UndoWithin is when an undo that has not ended counts as stuck; 0 = ten minutes.
+	UndoWithin time.Duration
+	Log        zerolog.Logger
+}
+
+// Desk shows and acts. It is safe for concurrent use and starts no goroutines.
+type Desk struct {
+	cfg   Config
+	queue *zeebe.Queue
+	sql   queries
+}
+
+// New checks cfg, all mistakes at once. It does not touch database or engine.
+func New(cfg Config) (*Desk, error) {
+	if cfg.Schema == "" {
+		cfg.Schema = postgres.DefaultSchema
+	}
+	if cfg.Cluster == "" {
+		cfg.Cluster = zeebe.DefaultCluster
+	}
+	if cfg.BeginWithin == 0 {
+		cfg.BeginWithin = time.Minute
+	}
+	if cfg.UndoWithin == 0 {
+		cfg.UndoWithin = 10 * time.Minute
+	}
+	var errs []error
+	if cfg.Pool == nil {
+		errs = append(errs, errors.New("operator: Pool is nil, want the pool of the domain database"))
+	}
+	if cfg.BeginWithin < 0 {
+		errs = append(errs, fmt.Errorf("operator: BeginWithin is %v, want more than 0", cfg.BeginWithin))
+	}
+	if cfg.UndoWithin < 0 {
+		errs = append(errs, fmt.Errorf("operator: UndoWithin is %v, want more than 0", cfg.UndoWithin))
+	}
+	errs = append(errs, postgres.CheckSchema(cfg.Schema))
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	queue, err := zeebe.NewQueue(cfg.Schema, cfg.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	return &Desk{cfg: cfg, queue: queue, sql: render(cfg.Schema)}, nil
+}
+
+// Cluster is the name of the cluster whose incidents and commands this desk shows.
+func (d *Desk) Cluster() string { return d.cfg.Cluster }
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Conn is what Migrate needs: a connection, a pool or a transaction.
+type Conn interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+}
+
+// Migrate brings the tables of this package up to date ("" = "journeyman"). Safe to call from many processes at once.
+func Migrate(ctx context.Context, db Conn, schema string) error {
+	if schema == "" {
+		schema = postgres.DefaultSchema
+	}
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	return postgres.Migrate(ctx, db, schema, "operator", files)
+}
