@@ -1,0 +1,121 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/vitrip/journeyman/events"
+)
+
+// EnsureTopics creates the topics that are missing and checks the others as
+// [events.Admin] says. replication is the number of copies of each partition,
+// 1 only outside production. It waits until the brokers know the new topics, or ctx ends.
+func (c *Client) EnsureTopics(ctx context.Context, replication int, topics ...events.TopicSpec) error {
+	if replication < 1 {
+		return fmt.Errorf("kafka: replication %d, want 1 or more", replication)
+	}
+	have, err := c.describe(ctx)
+	if err != nil {
+		return err
+	}
+	var missing []kafka.TopicConfig
+	var errs []error
+	for _, t := range topics {
+		n, exists := have[t.Name]
+		switch {
+		case !exists:
+			missing = append(missing, config(t, replication))
+		case n != t.Partitions:
+			errs = append(errs, wrongCount(t, n))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	res, err := c.api.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: missing})
+	if err != nil {
+		return fmt.Errorf("kafka: create topics: %w", err)
+	}
+	for _, t := range missing {
+		if err := res.Errors[t.Topic]; err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
+			errs = append(errs, fmt.Errorf("kafka: create topic %s: %w", t.Topic, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return c.await(ctx, topics)
+}
+
+func wrongCount(t events.TopicSpec, n int) error {
+	return fmt.Errorf("kafka: topic %s has %d partitions, want %d: keys would move to other partitions and lose their order", t.Name, n, t.Partitions)
+}
+
+// await waits until every topic is known with its partitions: a topic that was
+// just made is unknown to the client until its view is refreshed.
+func (c *Client) await(ctx context.Context, topics []events.TopicSpec) error {
+	tick := time.NewTicker(c.cfg.MetadataTTL / 5)
+	defer tick.Stop()
+	for {
+		have, err := c.describe(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(topics, func(t events.TopicSpec) bool { _, ok := have[t.Name]; return !ok })
+		if i < 0 {
+			var errs []error
+			for _, t := range topics { // another process may have made it differently
+				if n := have[t.Name]; n != t.Partitions {
+					errs = append(errs, wrongCount(t, n))
+				}
+			}
+			return errors.Join(errs...)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("kafka: topic %s is not known yet: %w", topics[i].Name, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// describe gives the partition counts of all topics.
+func (c *Client) describe(ctx context.Context) (map[string]int, error) {
+	meta, err := c.api.Metadata(ctx, &kafka.MetadataRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("kafka: metadata: %w", err)
+	}
+	have := map[string]int{}
+	for _, t := range meta.Topics {
+		if t.Error == nil && len(t.Partitions) > 0 {
+			have[t.Name] = len(t.Partitions)
+		}
+	}
+	return have, nil
+}
+
+func config(t events.TopicSpec, replication int) kafka.TopicConfig {
+	cfg := kafka.TopicConfig{Topic: t.Name, NumPartitions: t.Partitions, ReplicationFactor: replication}
+	add := func(name string, value int64) {
+		cfg.ConfigEntries = append(cfg.ConfigEntries, kafka.ConfigEntry{ConfigName: name, ConfigValue: strconv.FormatInt(value, 10)})
+	}
+	if t.Retention > 0 {
+		add("retention.ms", t.Retention.Milliseconds())
+	}
+	if t.MaxBytes > 0 {
+		add("max.message.bytes", int64(t.MaxBytes))
+	}
+	if replication >= 3 {
+		add("min.insync.replicas", 2)
+	}
+	return cfg
+}
