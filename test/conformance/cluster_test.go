@@ -1,0 +1,343 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/vitrip/journeyman/engine"
+)
+
+// patience is how long a condition may take to come true.
+const patience = 10 * time.Second
+
+// cluster is what a test talks to.
+type cluster struct {
+	pb.GatewayClient
+	t      testing.TB
+	ctx    context.Context
+	rest   string
+	http   *http.Client
+	engine *engine.Engine // nil against a real cluster
+}
+
+// open starts an engine for the test, or connects to the cluster named by the environment.
+func open(t testing.TB) *cluster {
+	t.Helper()
+	addr, rest := os.Getenv("ZEEBE_TEST_ADDRESS"), os.Getenv("ZEEBE_TEST_REST_ADDRESS")
+	z := &cluster{t: t}
+	if addr == "" {
+		e, err := engine.Start(engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := e.Close(); err != nil {
+				t.Errorf("close the engine: %v", err)
+			}
+		})
+		z.engine, addr, rest = e, e.Addr(), "http://"+e.RESTAddr()
+	}
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		if err := conn.Close(); err != nil {
+			t.Errorf("close the connection: %v", err)
+		}
+	})
+	z.GatewayClient, z.rest, z.http = pb.NewGatewayClient(conn), rest, &http.Client{Transport: transport}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	z.ctx = ctx
+	return z
+}
+
+// advance moves the engine's clock; against a real cluster the case is left out.
+func (z *cluster) advance(d time.Duration) {
+	z.t.Helper()
+	z.needClock()
+	z.engine.AdvanceClock(d)
+}
+
+func (z *cluster) needClock() {
+	z.t.Helper()
+	if z.engine == nil {
+		z.t.Skip("left out: needs a clock that can be moved")
+	}
+}
+
+func (z *cluster) deploy(name, xml string) *pb.DeployResourceResponse {
+	z.t.Helper()
+	r, err := z.DeployResource(z.ctx, &pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: name, Content: []byte(xml)}}})
+	if err != nil {
+		z.t.Fatalf("deploy %s: %v", name, err)
+	}
+	return r
+}
+
+func (z *cluster) create(id, vars string) int64 {
+	z.t.Helper()
+	r, err := z.CreateProcessInstance(z.ctx, &pb.CreateProcessInstanceRequest{BpmnProcessId: id, Version: -1, Variables: vars})
+	if err != nil {
+		z.t.Fatalf("create %s: %v", id, err)
+	}
+	return r.GetProcessInstanceKey()
+}
+
+func (z *cluster) activate(jobType string, n int32, wait time.Duration) []*pb.ActivatedJob {
+	z.t.Helper()
+	s, err := z.ActivateJobs(z.ctx, &pb.ActivateJobsRequest{
+		Type: jobType, Worker: "conformance", Timeout: 60_000, MaxJobsToActivate: n, RequestTimeout: wait.Milliseconds(),
+	})
+	if err != nil {
+		z.t.Fatalf("activate %s: %v", jobType, err)
+	}
+	var jobs []*pb.ActivatedJob
+	for {
+		m, err := s.Recv()
+		if err == io.EOF {
+			return jobs
+		}
+		if err != nil {
+			z.t.Fatalf("activate %s: %v", jobType, err)
+		}
+		jobs = append(jobs, m.GetJobs()...)
+	}
+}
+
+// job takes one job of the type, which must come.
+func (z *cluster) job(jobType string) *pb.ActivatedJob {
+	z.t.Helper()
+	jobs := z.activate(jobType, 1, patience)
+	if len(jobs) != 1 {
+		z.t.Fatalf("activate %s: got %d jobs, want 1", jobType, len(jobs))
+	}
+	return jobs[0]
+}
+
+// none asserts that no job of the type can be activated now.
+func (z *cluster) none(jobType string) {
+	z.t.Helper()
+	if jobs := z.activate(jobType, 1, -time.Millisecond); len(jobs) != 0 {
+		z.t.Fatalf("activate %s: got job %d of element %s, want none", jobType, jobs[0].GetKey(), jobs[0].GetElementId())
+	}
+}
+
+func (z *cluster) complete(j *pb.ActivatedJob, vars string) {
+	z.t.Helper()
+	if _, err := z.CompleteJob(z.ctx, &pb.CompleteJobRequest{JobKey: j.GetKey(), Variables: vars}); err != nil {
+		z.t.Fatalf("complete %s: %v", j.GetElementId(), err)
+	}
+}
+
+// work takes and completes one job of the type.
+func (z *cluster) work(jobType, vars string) *pb.ActivatedJob {
+	z.t.Helper()
+	j := z.job(jobType)
+	z.complete(j, vars)
+	return j
+}
+
+func (z *cluster) throw(j *pb.ActivatedJob, code, vars string) {
+	z.t.Helper()
+	if _, err := z.ThrowError(z.ctx, &pb.ThrowErrorRequest{JobKey: j.GetKey(), ErrorCode: code, Variables: vars}); err != nil {
+		z.t.Fatalf("throw %s at %s: %v", code, j.GetElementId(), err)
+	}
+}
+
+func (z *cluster) fail(j *pb.ActivatedJob, retries int32, message string) {
+	z.t.Helper()
+	if _, err := z.FailJob(z.ctx, &pb.FailJobRequest{JobKey: j.GetKey(), Retries: retries, ErrorMessage: message}); err != nil {
+		z.t.Fatalf("fail %s: %v", j.GetElementId(), err)
+	}
+}
+
+func (z *cluster) publish(name, key, id string, ttl time.Duration, vars string) {
+	z.t.Helper()
+	if _, err := z.PublishMessage(z.ctx, &pb.PublishMessageRequest{
+		Name: name, CorrelationKey: key, MessageId: id, TimeToLive: ttl.Milliseconds(), Variables: vars,
+	}); err != nil {
+		z.t.Fatalf("publish %s: %v", name, err)
+	}
+}
+
+// refused asserts code and a part of the message of a failed call.
+func (z *cluster) refused(err error, code codes.Code, text string) {
+	z.t.Helper()
+	if status.Code(err) != code {
+		z.t.Fatalf("got status %v (%v), want %v", status.Code(err), err, code)
+	}
+	if !strings.Contains(status.Convert(err).Message(), text) {
+		z.t.Fatalf("got message %q, want it to hold %q", status.Convert(err).Message(), text)
+	}
+}
+
+// call runs one REST call and decodes the answer into out, unless nil; it returns the status.
+func (z *cluster) call(method, path string, body, out any) int {
+	z.t.Helper()
+	var r io.Reader
+	if body != nil {
+		if text, ok := body.(string); ok {
+			r = strings.NewReader(text)
+		} else {
+			b, err := json.Marshal(body)
+			if err != nil {
+				z.t.Fatal(err)
+			}
+			r = bytes.NewReader(b)
+		}
+	}
+	req, err := http.NewRequestWithContext(z.ctx, method, z.rest+"/v2"+path, r)
+	if err != nil {
+		z.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := z.http.Do(req)
+	if err != nil {
+		z.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer res.Body.Close() //nolint:errcheck // read to the end below
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		z.t.Fatal(err)
+	}
+	if out != nil && len(data) > 0 {
+		if err := json.Unmarshal(data, out); err != nil {
+			z.t.Fatalf("%s %s: answer %q: %v", method, path, data, err)
+		}
+	}
+	return res.StatusCode
+}
+
+type item = map[string]any
+
+// search runs a REST search and returns the items.
+func (z *cluster) search(what string, filter item) []item {
+	z.t.Helper()
+	var out struct{ Items []item }
+	if got := z.call("POST", "/"+what+"/search", item{"filter": filter}, &out); got != 200 {
+		z.t.Fatalf("search %s: status %d", what, got)
+	}
+	return out.Items
+}
+
+func str(key int64) string { return fmt.Sprint(key) }
+
+// state is the instance's state; it waits until it is want or patience ends.
+func (z *cluster) state(instance int64, want string) {
+	z.t.Helper()
+	var got any
+	z.eventually(func() bool {
+		var out item
+		z.call("GET", "/process-instances/"+str(instance), nil, &out)
+		got = out["state"]
+		return got == want
+	}, func() string { return fmt.Sprintf("instance %d: state %v, want %s", instance, got, want) })
+}
+
+// element waits until the newest instance of the element is in the state.
+func (z *cluster) element(instance int64, id, want string) item {
+	z.t.Helper()
+	var last item
+	z.eventually(func() bool {
+		items := z.search("element-instances", item{"processInstanceKey": str(instance), "elementId": id})
+		if len(items) == 0 {
+			return false
+		}
+		last = items[len(items)-1]
+		return last["state"] == want
+	}, func() string { return fmt.Sprintf("element %s: %v, want state %s", id, last, want) })
+	return last
+}
+
+// absent asserts that the element was never entered.
+func (z *cluster) absent(instance int64, id string) {
+	z.t.Helper()
+	if items := z.search("element-instances", item{"processInstanceKey": str(instance), "elementId": id}); len(items) != 0 {
+		z.t.Fatalf("element %s: got %v, want it never entered", id, items)
+	}
+}
+
+// variable waits until the variable of the scope has the JSON value; "" means it must not exist.
+func (z *cluster) variable(scope int64, name, want string) {
+	z.t.Helper()
+	got := ""
+	z.eventually(func() bool {
+		items := z.search("variables", item{"scopeKey": str(scope), "name": name})
+		got = ""
+		if len(items) > 0 {
+			got = fmt.Sprint(items[0]["value"])
+		}
+		return got == want
+	}, func() string { return fmt.Sprintf("variable %s of scope %d: got %q, want %q", name, scope, got, want) })
+}
+
+// incident waits for exactly one active incident of the instance and returns it.
+func (z *cluster) incident(instance int64, errorType string) item {
+	z.t.Helper()
+	var items []item
+	z.eventually(func() bool {
+		items = z.search("incidents", item{"processInstanceKey": str(instance), "state": "ACTIVE"})
+		return len(items) == 1 && items[0]["errorType"] == errorType
+	}, func() string { return fmt.Sprintf("incidents: %v, want one %s", items, errorType) })
+	return items[0]
+}
+
+func (z *cluster) noIncident(instance int64) {
+	z.t.Helper()
+	var items []item
+	z.eventually(func() bool {
+		items = z.search("incidents", item{"processInstanceKey": str(instance), "state": "ACTIVE"})
+		return len(items) == 0
+	}, func() string { return fmt.Sprintf("incidents: %v, want none", items) })
+}
+
+func keyOf(i item, name string) int64 {
+	var n int64
+	if _, err := fmt.Sscan(fmt.Sprint(i[name]), &n); err != nil {
+		return 0
+	}
+	return n
+}
+
+// resolve resolves an incident over gRPC.
+func (z *cluster) resolve(inc item) {
+	z.t.Helper()
+	if _, err := z.ResolveIncident(z.ctx, &pb.ResolveIncidentRequest{IncidentKey: keyOf(inc, "incidentKey")}); err != nil {
+		z.t.Fatalf("resolve: %v", err)
+	}
+}
+
+// eventually polls until ok or patience ends; a real cluster answers searches late.
+func (z *cluster) eventually(ok func() bool, describe func() string) {
+	z.t.Helper()
+	deadline := time.Now().Add(patience)
+	if z.engine != nil {
+		deadline = time.Now().Add(2 * time.Second)
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		if time.Now().After(deadline) {
+			z.t.Fatal(describe())
+		}
+		<-tick.C
+	}
+}
