@@ -341,3 +341,19 @@ func (z *cluster) eventually(ok func() bool, describe func() string) {
 		<-tick.C
 	}
 }
+
+const hour = time.Hour
+
+func (z *cluster) setVariables(scope int64, vars string) {
+	z.t.Helper()
+	if _, err := z.SetVariables(z.ctx, &pb.SetVariablesRequest{ElementInstanceKey: scope, Variables: vars}); err != nil {
+		z.t.Fatalf("set variables: %v", err)
+	}
+}
+
+func (z *cluster) cancel(instance int64) {
+	z.t.Helper()
+	if _, err := z.CancelProcessInstance(z.ctx, &pb.CancelProcessInstanceRequest{ProcessInstanceKey: instance}); err != nil {
+		z.t.Fatalf("cancel: %v", err)
+	}
+}

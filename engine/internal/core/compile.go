@@ -203,11 +203,11 @@ func (c *compiler) mapping(e *bpmn.Element, kind string, m bpmn.Mapping) mapping
 }
 
 func marshalHeaders(m map[string]string) json.RawMessage {
-	b, err := json.Marshal(m) // map keys are sorted
-	if err != nil {
-		panic(err) // strings always marshal
+	d := Doc{}
+	for k, v := range m {
+		d[k] = jsonString(v)
 	}
-	return b
+	return json.RawMessage(d.JSON())
 }
 
 // reaching returns the nodes from which a path leads to g.

@@ -53,11 +53,7 @@ func (d Doc) JSON() string {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		name, err := json.Marshal(k)
-		if err != nil {
-			panic(err) // a string always marshals
-		}
-		b.Write(name)
+		b.Write(jsonString(k))
 		b.WriteByte(':')
 		b.Write(d[k])
 	}
@@ -80,10 +76,13 @@ func clip(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "..."
 }
 
+// jsonString is s as JSON text, without escaping for HTML.
 func jsonString(s string) json.RawMessage {
-	b, err := json.Marshal(s)
-	if err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
 		panic(err) // a string always marshals
 	}
-	return b
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

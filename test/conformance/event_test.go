@@ -1,0 +1,374 @@
+package conformance
+
+import (
+	"testing"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"google.golang.org/grpc/codes"
+)
+
+// Cases of zeebe.md 4.4 and 4.5: events, event subprocesses, errors.
+
+func TestTimer_IntermediateCatch(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.needClock()
+	z.deploy("p.bpmn", model(process("p", start("s"), catchEvent("w", duration("=wait")), task("a"), end("e"), flow("s", "w", "a", "e"))))
+	k := z.create("p", `{"wait":"PT30M"}`)
+	z.advance(29 * time.Minute)
+	z.none("a")
+	z.advance(time.Minute)
+	z.work("a", "")
+	z.state(k, "COMPLETED")
+}
+
+func TestTimer_FEELDurationAndPastDate(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.needClock()
+	z.deploy("p.bpmn", model(process("p", start("s"), catchEvent("w", duration(`=duration("PT"+string(n)+"H")`)), catchEvent("d", timer("timeDate", `=date and time("2020-01-01T00:00:00Z")`)), end("e"), flow("s", "w", "d", "e"))))
+	k := z.create("p", `{"n":2}`)
+	z.advance(119 * time.Minute)
+	z.state(k, "ACTIVE")
+	z.advance(time.Minute)
+	z.state(k, "COMPLETED")
+}
+
+func TestTimer_BadDurationIsAnIncident(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), catchEvent("w", duration("=wait")), end("e"), flow("s", "w", "e"))))
+	k := z.create("p", `{"wait":5}`)
+	z.incident(k, "EXTRACT_VALUE_ERROR")
+	z.setVariables(k, `{"wait":"PT0S"}`)
+	z.resolve(z.incident(k, "EXTRACT_VALUE_ERROR"))
+	z.state(k, "COMPLETED")
+}
+
+func TestTimer_OrderOfAJump(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.needClock()
+	z.deploy("p.bpmn", model(process("p", start("s"), catchEvent("w1", duration("PT10M")), catchEvent("w2", duration("PT10M")), end("e"), flow("s", "w1", "w2", "e"))))
+	k := z.create("p", "")
+	z.advance(hour)
+	z.state(k, "COMPLETED")
+	first, second := z.element(k, "w1", "COMPLETED"), z.element(k, "w2", "COMPLETED")
+	a, err := time.Parse(time.RFC3339, first["endDate"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := time.Parse(time.RFC3339, second["endDate"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := b.Sub(a).Round(time.Second); d != 10*time.Minute {
+		t.Errorf("the second timer ended %v after the first, want 10m: each fires at its own time", d)
+	}
+}
+
+func TestBoundaryTimer_InterruptsAndCancelsTheJob(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.needClock()
+	z.deploy("p.bpmn", model(process("p", start("s"), task("a"), boundary("b", "a", true, duration("PT1H")), task("late"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "late", "e2"))))
+	k := z.create("p", "")
+	j := z.job("a")
+	z.advance(hour)
+	z.work("late", "")
+	_, err := z.CompleteJob(z.ctx, &pb.CompleteJobRequest{JobKey: j.GetKey()})
+	z.refused(err, codes.NotFound, "no such job was found")
+	z.state(k, "COMPLETED")
+	z.element(k, "a", "TERMINATED")
+	z.element(k, "b", "COMPLETED")
+}
+
+func TestBoundaryTimer_NonInterruptingCycle(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.needClock()
+	z.deploy("p.bpmn", model(process("p", start("s"), task("a"), boundary("b", "a", false, timer("timeCycle", "R3/PT10M")), task("remind"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "remind", "e2"))))
+	k := z.create("p", "")
+	z.advance(2 * hour)
+	for range 3 {
+		z.work("remind", "")
+	}
+	z.none("remind")
+	z.work("a", "")
+	z.state(k, "COMPLETED")
+}
+
+func TestBoundaryMessage_NonInterruptingStaysOpen(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(messageDef("m", "note", "=id"), process("p", start("s"), task("a"), boundary("b", "a", false, messageEvent("m")), task("read"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "read", "e2"))))
+	k := z.create("p", `{"id":"x"}`)
+	z.publish("note", "x", "", 0, `{"n":1}`)
+	z.publish("note", "x", "", 0, `{"n":2}`)
+	z.work("read", "")
+	z.work("read", "")
+	z.variable(k, "n", "2")
+	z.work("a", "")
+	z.publish("note", "x", "", 0, "")
+	z.none("read")
+	z.state(k, "COMPLETED")
+}
+
+func TestBoundaryError_ExactBeatsCatchAll(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(errorDef("er", "FULL"), process("p", start("s"), task("a"),
+		boundary("all", "a", true, errorEvent("")), boundary("exact", "a", true, errorEvent("er")), task("any"), task("full"), end("e"),
+		flow("s", "a", "e"), flow("all", "any", "e"), flow("exact", "full", "e"))))
+	k := z.create("p", "")
+	z.throw(z.job("a"), "FULL", "")
+	z.work("full", "")
+	z.state(k, "COMPLETED")
+	k = z.create("p", "")
+	z.throw(z.job("a"), "OTHER", "")
+	z.work("any", "")
+	z.state(k, "COMPLETED")
+}
+
+func TestBoundaryError_VariablesStayLocal(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), task("a"), boundary("b", "a", true, errorEvent("")), task("next"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "next", "e2"))))
+	k := z.create("p", `{"x":1}`)
+	z.throw(z.job("a"), "E", `{"x":2,"y":3}`)
+	z.variable(k, "x", "1")
+	z.variable(k, "y", "")
+	b := z.element(k, "b", "COMPLETED")
+	z.variable(keyOf(b, "elementInstanceKey"), "y", "3")
+	z.work("next", "")
+}
+
+func TestBoundaryError_OutputMappingPropagates(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), task("a"),
+		boundary("b", "a", true, errorEvent(""), "<bpmn:extensionElements>"+mappings("output", "=why", "reason")+"</bpmn:extensionElements>"),
+		end("e"), end("e2"), flow("s", "a", "e"), flow("b", "e2"))))
+	k := z.create("p", "")
+	z.throw(z.job("a"), "E", `{"why":"full","y":3}`)
+	z.variable(k, "reason", `"full"`)
+	z.variable(k, "y", "")
+	z.state(k, "COMPLETED")
+}
+
+func TestErrorEnd_GoesOutwardToTheSubprocessBoundary(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(errorDef("er", "BAD"), process("p", start("s"),
+		sub("outer", start("os"), sub("inner", start("is"), endWith("ie", errorEvent("er")), flow("is", "ie")), task("after"), end("oe"), flow("os", "inner", "after", "oe")),
+		boundary("b", "outer", true, errorEvent("er")), task("caught"), end("e"), end("e2"), flow("s", "outer", "e"), flow("b", "caught", "e2"))))
+	k := z.create("p", "")
+	z.work("caught", "")
+	z.none("after")
+	z.state(k, "COMPLETED")
+	z.element(k, "outer", "TERMINATED")
+	z.element(k, "inner", "TERMINATED")
+}
+
+func TestErrorEnd_UncaughtIsAnIncidentWithANewKeyEachTime(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(errorDef("er", "BAD"), process("p", start("s"), endWith("e", errorEvent("er")), flow("s", "e"))))
+	k := z.create("p", "")
+	inc := z.incident(k, "UNHANDLED_ERROR_EVENT")
+	z.resolve(inc)
+	if again := z.incident(k, "UNHANDLED_ERROR_EVENT"); again["incidentKey"] == inc["incidentKey"] {
+		t.Error("same incident key, want a new one")
+	}
+}
+
+func TestEventSubprocess_ErrorTerminatesTheScopeFirst(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), gateway("parallel", "f"), task("a"), task("b"), end("e"), flow("s", "f", "a", "e"), flow("f", "b", "e"),
+		eventSub("esp", startWith("es", errorEvent(""), true), task("handle"), end("ee"), flow("es", "handle", "ee")))))
+	k := z.create("p", "")
+	b := z.job("b")
+	z.throw(z.job("a"), "X", `{"why":"v"}`)
+	_, err := z.CompleteJob(z.ctx, &pb.CompleteJobRequest{JobKey: b.GetKey()})
+	z.refused(err, codes.NotFound, "no such job")
+	z.variable(k, "why", `"v"`)
+	z.work("handle", "")
+	z.state(k, "COMPLETED")
+	z.element(k, "b", "TERMINATED")
+	z.element(k, "esp", "COMPLETED")
+}
+
+func TestEventSubprocess_ErrorInsideSkipsTheInterruptedScope(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), task("a"), end("e"), flow("s", "a", "e"),
+		eventSub("esp", startWith("es", errorEvent(""), true), task("handle"), end("ee"), flow("es", "handle", "ee")))))
+	k := z.create("p", "")
+	z.throw(z.job("a"), "X", "")
+	z.throw(z.job("handle"), "X", "")
+	z.incident(k, "UNHANDLED_ERROR_EVENT")
+}
+
+func TestEventSubprocess_NonInterruptingTimerAndMessage(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.needClock()
+	z.deploy("p.bpmn", model(messageDef("m", "ping", "=id"), process("p", start("s"), task("a"), end("e"), flow("s", "a", "e"),
+		eventSub("t", startWith("ts", duration("PT5M"), false), task("tick"), end("te"), flow("ts", "tick", "te")),
+		eventSub("m1", startWith("ms", messageEvent("m"), false), task("pong"), end("me"), flow("ms", "pong", "me")))))
+	k := z.create("p", `{"id":"1"}`)
+	z.advance(hour)
+	z.work("tick", "")
+	z.none("tick")
+	z.publish("ping", "1", "", 0, "")
+	z.publish("ping", "1", "", 0, "")
+	z.work("pong", "")
+	z.work("a", "")
+	z.state(k, "ACTIVE") // one event subprocess still runs
+	z.work("pong", "")
+	z.state(k, "COMPLETED")
+}
+
+func TestEventSubprocess_InterruptingClosesTheOthers(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.needClock()
+	z.deploy("p.bpmn", model(messageDef("m", "stop", "=id"), process("p", start("s"), sub("sp", start("is"), task("a"), end("ie"), flow("is", "a", "ie"),
+		eventSub("t", startWith("ts", duration("PT5M"), true), task("late"), end("te"), flow("ts", "late", "te")),
+		eventSub("m1", startWith("ms", messageEvent("m"), true), task("stopped"), end("me"), flow("ms", "stopped", "me"))),
+		task("after"), end("e"), flow("s", "sp", "after", "e"))))
+	k := z.create("p", `{"id":"1"}`)
+	z.publish("stop", "1", "", 0, "")
+	z.advance(hour)
+	z.none("late")
+	z.none("a")
+	z.work("stopped", "")
+	z.work("after", "")
+	z.state(k, "COMPLETED")
+}
+
+func TestTerminateEnd_CompletesTheScope(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), sub("sp", start("is"), gateway("parallel", "f"), task("a"), task("b"), endWith("te", "<bpmn:terminateEventDefinition/>"), end("ie"),
+		flow("is", "f", "a", "te"), flow("f", "b", "ie")), task("after"), end("e"), flow("s", "sp", "after", "e"))))
+	k := z.create("p", "")
+	z.work("a", "")
+	z.none("b")
+	z.work("after", "")
+	z.state(k, "COMPLETED")
+	z.element(k, "sp", "COMPLETED")
+	z.element(k, "b", "TERMINATED")
+	z.element(k, "te", "COMPLETED")
+}
+
+func TestReceiveTask_WaitsForItsMessage(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(messageDef("m", "go", "=n"), process("p", start("s"), `<bpmn:receiveTask id="r" messageRef="m"/>`, end("e"), flow("s", "r", "e"))))
+	k := z.create("p", `{"n":42}`) // a number correlates as its text
+	z.publish("go", "42", "", 0, `{"v":true}`)
+	z.state(k, "COMPLETED")
+	z.variable(k, "v", "true")
+}
+
+func TestMessageCatch_WrongCorrelationKeyIsAnIncident(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(messageDef("m", "go", "=missing"), process("p", start("s"), catchEvent("c", messageEvent("m")), end("e"), flow("s", "c", "e"))))
+	k := z.create("p", "")
+	inc := z.incident(k, "EXTRACT_VALUE_ERROR")
+	want := "Failed to extract the correlation key for 'missing': The value must be either a string or a number, but was 'NULL'."
+	if msg, _ := inc["errorMessage"].(string); len(msg) < len(want) || msg[:len(want)] != want {
+		t.Errorf("message: %v, want it to begin with %s", inc["errorMessage"], want)
+	}
+	z.setVariables(k, `{"missing":"now"}`)
+	z.resolve(inc)
+	z.publish("go", "now", "", 0, "")
+	z.state(k, "COMPLETED")
+}
+
+func TestSignal_ReachesAllAndStartsInstances(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	sig := `<bpmn:signal id="sg" name="alarm"/>`
+	def := `<bpmn:signalEventDefinition signalRef="sg"/>`
+	z.deploy("p.bpmn", model(sig, process("p", start("s"), catchEvent("c", def), end("e"), flow("s", "c", "e"))))
+	z.deploy("q.bpmn", model(sig, process("q", startWith("s", def, true), task("woken"), end("e"), flow("s", "woken", "e"))))
+	a, b := z.create("p", ""), z.create("p", "")
+	r, err := z.BroadcastSignal(z.ctx, &pb.BroadcastSignalRequest{SignalName: "alarm", Variables: `{"level":3}`})
+	if err != nil || r.GetKey() == 0 || r.GetTenantId() != "<default>" {
+		t.Fatalf("broadcast: %v %v", r, err)
+	}
+	z.state(a, "COMPLETED")
+	z.state(b, "COMPLETED")
+	z.variable(b, "level", "3")
+	if got := z.work("woken", "").GetVariables(); got != `{"level":3}` {
+		t.Errorf("variables of the started instance: %s", got)
+	}
+	if _, err := z.BroadcastSignal(z.ctx, &pb.BroadcastSignalRequest{SignalName: "nobody"}); err != nil {
+		t.Errorf("nobody listens: %v, want no error", err)
+	}
+}
+
+func TestEscalation_CaughtAndNot(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	esc := `<bpmn:escalation id="ec" name="n" escalationCode="UP"/>`
+	def := `<bpmn:escalationEventDefinition escalationRef="ec"/>`
+	z.deploy("p.bpmn", model(esc, process("p", start("s"), sub("sp", start("is"), throwEvent("th", def), task("on"), end("ie"), flow("is", "th", "on", "ie")),
+		boundary("b", "sp", false, def), task("told"), end("e"), end("e2"), flow("s", "sp", "e"), flow("b", "told", "e2"))))
+	k := z.create("p", "")
+	z.work("on", "")
+	z.work("told", "")
+	z.state(k, "COMPLETED")
+	z.deploy("q.bpmn", model(esc, process("q", start("s"), endWith("e", def), flow("s", "e"))))
+	z.state(z.create("q", ""), "COMPLETED")
+}
+
+func TestLink_JumpsInsideAScope(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), throwEvent("th", `<bpmn:linkEventDefinition name="L"/>`), catchEvent("ca", `<bpmn:linkEventDefinition name="L"/>`), task("a"), end("e"), flow("s", "th"), flow("ca", "a", "e"))))
+	k := z.create("p", "")
+	z.work("a", "")
+	z.state(k, "COMPLETED")
+}
+
+func TestTimerStart_CycleAndNewVersion(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.needClock()
+	timed := func(job string) string {
+		return model(process("p", startWith("s", timer("timeCycle", "R3/PT10M"), true), task(job), end("e"), flow("s", job, "e")))
+	}
+	z.deploy("p.bpmn", timed("v1"))
+	z.advance(9 * time.Minute)
+	z.none("v1")
+	z.advance(time.Minute)
+	z.work("v1", "")
+	z.deploy("p.bpmn", timed("v1")) // the same file arms nothing new
+	z.deploy("p.bpmn", timed("v2")) // a new version takes over
+	z.advance(3 * hour)
+	z.none("v1")
+	for range 3 {
+		z.work("v2", "")
+	}
+	z.none("v2")
+}
+
+func TestTimerStart_PastStartDateFiresAtDeployment(t *testing.T) { // FC-B6
+	t.Parallel()
+	z := open(t)
+	z.needClock()
+	z.deploy("p.bpmn", model(process("p", startWith("s", timer("timeCycle", "R3/2022-04-27T17:20:00Z/PT10M"), true), task("a"), end("e"), flow("s", "a", "e"))))
+	z.work("a", "")
+	z.none("a")
+	z.advance(10 * time.Minute)
+	z.work("a", "")
+	z.advance(24 * hour)
+	z.work("a", "")
+	z.none("a")
+}
