@@ -66,7 +66,7 @@ func (s *Sagas) Apply(ctx context.Context, tx *outbox.Tx, m events.Received) err
 	default:
 		return outcome.Fatalf(outcome.ReasonInput, "message type %s is not a saga event this version knows", m.MessageType)
 	}
-	if segment != "" && partial == "" {
+	if partial == "" {
 		partial = "null"
 	}
 	tag, err := tx.Exec(ctx, s.rec.progress, p.SagaID, m.MessageID, m.Metadata.Sequence, phase, step, segment, partial, state, final, finished, retention)

@@ -119,10 +119,10 @@ func renderDomain(schema, seq string) domainSQL {
 
 // statements of the record store, rendered once with its schema.
 type recordSQL struct {
-	claim, read, readByID, retry, archive, link string
-	due, started, startFailed                   string
-	insertKey, insertRecord                     string
-	progress, polls, checkKey                   string
+	claim, read, readByID, retry string
+	due, started, startFailed    string
+	insertKey, insertRecord      string
+	progress, polls              string
 }
 
 const recordColumns = `r.operation_id, r.tenant, r.type, r.key, r.internal_key, r.attempt, coalesce(r.previous, ''), coalesce(r.next, ''), r.business_key, r.plan, r.origin,
