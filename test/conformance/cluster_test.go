@@ -357,3 +357,13 @@ func (z *cluster) cancel(instance int64) {
 		z.t.Fatalf("cancel: %v", err)
 	}
 }
+
+// refuseDeploy asserts that a model is refused with INVALID_ARGUMENT and that the text names what is wrong.
+func (z *cluster) refuseDeploy(xml string, texts ...string) {
+	z.t.Helper()
+	_, err := z.DeployResource(z.ctx, &pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: "p.bpmn", Content: []byte(xml)}}})
+	z.refused(err, codes.InvalidArgument, "Command 'CREATE' rejected with code 'INVALID_ARGUMENT': Expected to deploy new resources, but encountered the following errors:")
+	for _, text := range texts {
+		z.refused(err, codes.InvalidArgument, text)
+	}
+}

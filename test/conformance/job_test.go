@@ -476,7 +476,7 @@ func TestStream_Refusals(t *testing.T) {
 	t.Parallel()
 	z := open(t)
 	for text, req := range map[string]*pb.StreamActivatedJobsRequest{
-		"Expected to stream activated jobs with type to be present, but it was blank":           {Timeout: 1},
+		"Expected to stream activated jobs with type to be present, but it was blank":            {Timeout: 1},
 		"Expected to stream activated jobs with timeout to be greater than zero, but it was '0'": {Type: "t"},
 	} {
 		s, err := z.StreamActivatedJobs(z.ctx, req)

@@ -79,7 +79,9 @@ func errorDef(id, code string) string {
 	return fmt.Sprintf(`<bpmn:error id="%s" name="%s" errorCode="%s"/>`, id, code, escape(code))
 }
 
-func messageEvent(ref string) string { return fmt.Sprintf(`<bpmn:messageEventDefinition messageRef="%s"/>`, ref) }
+func messageEvent(ref string) string {
+	return fmt.Sprintf(`<bpmn:messageEventDefinition messageRef="%s"/>`, ref)
+}
 
 func messageDef(id, name, key string) string {
 	sub := ""
@@ -138,4 +140,22 @@ func undo(host, handler string) string {
 // oneTask is start, one service task of type work, end.
 func oneTask(id string, extra ...string) string {
 	return model(process(id, start("s"), task("work", extra...), end("e"), flow("s", "work", "e")))
+}
+
+// loop makes an activity multi-instance over the collection, with the element "item".
+// attrs are further attributes of zeebe:loopCharacteristics; a text beginning with "<" goes beside it.
+func loop(activity, collection string, sequential bool, attrs ...string) string {
+	inner := ""
+	var a []string
+	for _, x := range attrs {
+		if strings.HasPrefix(x, "<") {
+			inner += x
+		} else {
+			a = append(a, x)
+		}
+	}
+	mi := fmt.Sprintf(`<bpmn:multiInstanceLoopCharacteristics isSequential="%t"><bpmn:extensionElements><zeebe:loopCharacteristics inputCollection="%s" inputElement="item" %s/></bpmn:extensionElements>%s</bpmn:multiInstanceLoopCharacteristics>`,
+		sequential, escape(collection), strings.Join(a, " "), inner)
+	i := strings.LastIndex(activity, "</")
+	return activity[:i] + mi + activity[i:]
 }

@@ -1,0 +1,206 @@
+package conformance
+
+import (
+	"os"
+	"testing"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"google.golang.org/grpc/codes"
+)
+
+// Cases of zeebe.md 4.5: multi-instance and call activities.
+
+func TestMulti_ParallelCollectsByIndex(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a"), "=xs", false, `outputCollection="ys"`, `outputElement="=y"`), task("b"), end("e"), flow("s", "a", "b", "e"))))
+	k := z.create("p", `{"xs":["p","q","r"]}`)
+	jobs := z.activate("a", 3, patience)
+	if len(jobs) != 3 || jobs[1].GetVariables() != `{"item":"q","loopCounter":2,"xs":["p","q","r"],"ys":[null,null,null]}` {
+		t.Fatalf("jobs: %v", jobs)
+	}
+	z.complete(jobs[2], `{"y":30}`)
+	z.complete(jobs[0], `{"y":10}`)
+	z.none("b")
+	z.variable(k, "ys", "")
+	z.complete(jobs[1], `{"y":20}`)
+	z.variable(k, "ys", "[10,20,30]")
+	z.work("b", "")
+	z.state(k, "COMPLETED")
+	bodies := z.search("element-instances", item{"processInstanceKey": str(k), "type": "MULTI_INSTANCE_BODY"})
+	if len(bodies) != 1 || bodies[0]["state"] != "COMPLETED" {
+		t.Errorf("bodies: %v, want one COMPLETED", bodies)
+	}
+}
+
+func TestMulti_SequentialOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a"), "=xs", true), end("e"), flow("s", "a", "e"))))
+	k := z.create("p", `{"xs":[7,8]}`)
+	for _, want := range []string{`{"item":7,"loopCounter":1,"xs":[7,8]}`, `{"item":8,"loopCounter":2,"xs":[7,8]}`} {
+		j := z.job("a")
+		if j.GetVariables() != want {
+			t.Errorf("variables: got %s, want %s", j.GetVariables(), want)
+		}
+		z.none("a")
+		z.complete(j, "")
+	}
+	z.state(k, "COMPLETED")
+}
+
+func TestMulti_OutputMappingSeesTheCollectionBefore(t *testing.T) { // FC-B2
+	t.Parallel()
+	z := open(t)
+	xml, err := os.ReadFile("testdata/mi-output-order.bpmn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	z.deploy("b2.bpmn", string(xml))
+	k := z.create("mi_output_order", `{"xs":[1,2,3]}`)
+	z.work("paint", `{"y":1}`)
+	z.variable(k, "seen", "[null,null,null]")
+	z.work("paint", `{"y":2}`)
+	z.work("paint", `{"y":3}`)
+	z.variable(k, "ys", "[1,2,3]")
+	z.variable(k, "seen", "[1,2,null]")
+	z.state(k, "COMPLETED")
+}
+
+func TestMulti_EmptyListCompletesAtOnce(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a"), "=xs", false, `outputCollection="ys"`, `outputElement="=y"`), end("e"), flow("s", "a", "e"))))
+	k := z.create("p", `{"xs":[]}`)
+	z.state(k, "COMPLETED")
+	z.variable(k, "ys", "[]")
+}
+
+func TestMulti_NotAListIsAnIncident(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a"), "=xs", false), end("e"), flow("s", "a", "e"))))
+	k := z.create("p", `{"xs":3}`)
+	inc := z.incident(k, "EXTRACT_VALUE_ERROR")
+	if want := "Expected result of the expression 'xs' to be 'ARRAY', but was 'NUMBER'."; inc["errorMessage"] != want {
+		t.Errorf("message: %v, want %s", inc["errorMessage"], want)
+	}
+	z.setVariables(k, `{"xs":[1]}`)
+	z.resolve(inc)
+	z.work("a", "")
+	z.state(k, "COMPLETED")
+}
+
+func TestMulti_CompletionConditionTerminatesTheRest(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a"), "=xs", false, "<bpmn:completionCondition>=stop</bpmn:completionCondition>"), end("e"), flow("s", "a", "e"))))
+	k := z.create("p", `{"xs":[1,2,3],"stop":false}`)
+	jobs := z.activate("a", 3, patience)
+	z.complete(jobs[0], "")
+	z.complete(jobs[1], `{"stop":true}`)
+	z.state(k, "COMPLETED")
+	_, err := z.CompleteJob(z.ctx, &pb.CompleteJobRequest{JobKey: jobs[2].GetKey()})
+	z.refused(err, codes.NotFound, "no such job")
+}
+
+func TestMulti_BoundaryIsOnTheBody(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a"), "=xs", false), boundary("b", "a", true, errorEvent("")), task("h"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "h", "e2"))))
+	k := z.create("p", `{"xs":[1,2]}`)
+	jobs := z.activate("a", 2, patience)
+	z.throw(jobs[0], "X", "")
+	_, err := z.CompleteJob(z.ctx, &pb.CompleteJobRequest{JobKey: jobs[1].GetKey()})
+	z.refused(err, codes.NotFound, "no such job")
+	z.work("h", "")
+	z.none("h")
+	z.state(k, "COMPLETED")
+}
+
+func TestMulti_Subprocess(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), loop(sub("sp", start("is"), task("a"), task("b"), end("ie"), flow("is", "a", "b", "ie")), "=xs", false), end("e"), flow("s", "sp", "e"))))
+	k := z.create("p", `{"xs":[1,2]}`)
+	z.work("a", "")
+	z.work("b", "")
+	z.state(k, "ACTIVE")
+	z.work("a", "")
+	z.work("b", "")
+	z.state(k, "COMPLETED")
+}
+
+func TestCall_PassesVariablesBothWays(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("c.bpmn", model(process("child", start("s"), task("inner"), end("e"), flow("s", "inner", "e"))))
+	z.deploy("p.bpmn", model(process("p", start("s"), `<bpmn:callActivity id="call"><bpmn:extensionElements><zeebe:calledElement processId="=which"/></bpmn:extensionElements></bpmn:callActivity>`, end("e"), flow("s", "call", "e"))))
+	k := z.create("p", `{"which":"child","x":1}`)
+	j := z.job("inner")
+	if got, want := j.GetVariables(), `{"which":"child","x":1}`; got != want || j.GetBpmnProcessId() != "child" {
+		t.Errorf("variables %s of %s, want %s of child", got, j.GetBpmnProcessId(), want)
+	}
+	var child item
+	z.call("GET", "/process-instances/"+str(j.GetProcessInstanceKey()), nil, &child)
+	if child["parentProcessInstanceKey"] != str(k) {
+		t.Errorf("child: %v, want parent %d", child, k)
+	}
+	_, err := z.CancelProcessInstance(z.ctx, &pb.CancelProcessInstanceRequest{ProcessInstanceKey: j.GetProcessInstanceKey()})
+	z.refused(err, codes.FailedPrecondition, "Cancel the root process instance '"+str(k)+"' instead.")
+	z.complete(j, `{"y":2}`)
+	z.state(k, "COMPLETED")
+	z.variable(k, "y", "2")
+}
+
+func TestCall_ChildErrorReachesTheBoundary(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("c.bpmn", model(process("child", start("s"), task("inner"), end("e"), flow("s", "inner", "e"))))
+	z.deploy("p.bpmn", model(process("p", start("s"), `<bpmn:callActivity id="call"><bpmn:extensionElements><zeebe:calledElement processId="child"/></bpmn:extensionElements></bpmn:callActivity>`,
+		boundary("b", "call", true, errorEvent("")), task("h"), end("e"), end("e2"), flow("s", "call", "e"), flow("b", "h", "e2"))))
+	k := z.create("p", "")
+	j := z.job("inner")
+	z.throw(j, "X", "")
+	z.work("h", "")
+	z.state(k, "COMPLETED")
+	z.state(j.GetProcessInstanceKey(), "TERMINATED")
+}
+
+func TestCall_UnknownProcessIsAnIncident(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), `<bpmn:callActivity id="call"><bpmn:extensionElements><zeebe:calledElement processId="child"/></bpmn:extensionElements></bpmn:callActivity>`, end("e"), flow("s", "call", "e"))))
+	k := z.create("p", "")
+	inc := z.incident(k, "CALLED_ELEMENT_ERROR")
+	z.deploy("c.bpmn", model(process("child", start("s"), end("e"), flow("s", "e"))))
+	z.resolve(inc)
+	z.state(k, "COMPLETED")
+}
+
+func TestCall_CancelTakesTheChildAlong(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("c.bpmn", model(process("child", start("s"), task("inner"), end("e"), flow("s", "inner", "e"))))
+	z.deploy("p.bpmn", model(process("p", start("s"), `<bpmn:callActivity id="call"><bpmn:extensionElements><zeebe:calledElement processId="child"/></bpmn:extensionElements></bpmn:callActivity>`, end("e"), flow("s", "call", "e"))))
+	k := z.create("p", "")
+	j := z.job("inner")
+	z.cancel(k)
+	z.state(j.GetProcessInstanceKey(), "TERMINATED")
+	_, err := z.CompleteJob(z.ctx, &pb.CompleteJobRequest{JobKey: j.GetKey()})
+	z.refused(err, codes.NotFound, "no such job")
+}
+
+func TestCall_RecursionEndsInAnIncident(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), `<bpmn:callActivity id="call"><bpmn:extensionElements><zeebe:calledElement processId="p"/></bpmn:extensionElements></bpmn:callActivity>`, end("e"), flow("s", "call", "e"))))
+	k := z.create("p", "")
+	var incs []item
+	z.eventually(func() bool {
+		incs = z.search("incidents", item{"errorType": "CALLED_ELEMENT_ERROR"})
+		return len(incs) == 1
+	}, func() string { return "no incident for the deepest call" })
+	z.cancel(k)
+	z.state(k, "TERMINATED")
+}
