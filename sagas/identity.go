@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"encoding/hex"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -39,6 +40,8 @@ func stepName(sagaID, operationID, elementID string) string {
 	}
 	return elementID
 }
+
+var traceparentForm = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`) //nolint:gochecknoglobals // compiled once
 
 // newTraceparent makes a W3C trace context for a request that brought none.
 func newTraceparent() string {

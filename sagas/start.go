@@ -77,7 +77,7 @@ func (o origin) withDefaults(operationID string) origin {
 	if o.CorrelationID == "" {
 		o.CorrelationID = operationID
 	}
-	if events.TraceID(o.Traceparent) == "" {
+	if !traceparentForm.MatchString(o.Traceparent) {
 		o.Traceparent = newTraceparent()
 	}
 	return o

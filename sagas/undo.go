@@ -75,8 +75,9 @@ func (s *Sagas) undoOne(ctx context.Context, row Saga, id string, undo undoFunc,
 	switch {
 	case err != nil:
 		fatal := outcome.ClassOf(err) == outcome.Fatal || res.Outcome == outcome.Fatal
+		unknown := outcome.Classify(err).Reason == outcome.ReasonUnknown // keeps the retries: nobody has refused (path rule 19)
 		state := "running"
-		if fatal || lastTry {
+		if fatal || lastTry && !unknown {
 			state = "stuck"
 		}
 		if markErr := s.setUndo(context.WithoutCancel(ctx), id, state, err.Error(), 0); markErr != nil {
@@ -86,6 +87,9 @@ func (s *Sagas) undoOne(ctx context.Context, row Saga, id string, undo undoFunc,
 			Str("reason", string(row.Decision)).Str("undo_state", state).Err(err).Msg("compensation failed")
 		if fatal {
 			return outcome.Fatalf("undo", "undo of %s: %v", id, err)
+		}
+		if unknown {
+			return outcome.NewUnknown(fmt.Errorf("undo of %s: %w", id, err))
 		}
 		return outcome.NewRetryable(fmt.Errorf("undo of %s: %w", id, err), 0)
 	case res.Parked:
