@@ -15,7 +15,7 @@ type Behaviour struct {
 	code    string
 	release <-chan struct{}
 	when    <-chan struct{} // nil = at once
-	times   int // requests it holds for; always = never used up
+	times   int             // requests it holds for; always = never used up
 }
 
 type does int

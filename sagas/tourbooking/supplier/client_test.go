@@ -3,6 +3,7 @@ package supplier_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,7 +23,10 @@ func TestOutcome(t *testing.T) {
 			_, _ = rw.Write([]byte(body))
 		}
 	}
-	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	hang := func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then the server notices that the caller has gone
+		<-r.Context().Done()
+	}
 	tests := []struct {
 		name    string
 		handler http.HandlerFunc
