@@ -11,20 +11,16 @@ import (
 
 // Check validates the model as Zeebe does at deployment and returns every
 // mistake as a joined [*Error], by line; nil means that the model may be
-// deployed. Processes that are not executable are not looked into. What an
-// engine does not support although BPMN allows it is for that engine to refuse.
+// deployed. Processes that are not executable are looked into only when none
+// is executable, so that all mistakes are named at once. What an engine does not support although BPMN allows it is for that engine to refuse.
 func (d *Definitions) Check() error {
 	c := &checker{defs: d, errs: slices.Clone(d.problems), messages: map[*Message]bool{}}
-	executable := 0
-	for _, p := range d.Processes {
-		if !p.Executable {
-			continue
-		}
-		executable++
-		c.process(p)
-	}
-	if executable == 0 {
+	processes, executable := d.meant()
+	if !executable {
 		c.noProcess()
+	}
+	for _, p := range processes {
+		c.process(p)
 	}
 	slices.SortStableFunc(c.errs, func(a, b *Error) int { return a.Line - b.Line })
 	errs := make([]error, len(c.errs))
@@ -32,6 +28,20 @@ func (d *Definitions) Check() error {
 		errs[i] = e
 	}
 	return errors.Join(errs...)
+}
+
+// meant returns the processes that are to run: the executable ones, or all when
+// the file marks none.
+func (d *Definitions) meant() (processes []*Process, executable bool) {
+	for _, p := range d.Processes {
+		if p.Executable {
+			processes = append(processes, p)
+		}
+	}
+	if len(processes) == 0 {
+		return d.Processes, false
+	}
+	return processes, true
 }
 
 type checker struct {
