@@ -23,8 +23,8 @@ const (
 	StateTerminated  State = "terminated"
 )
 
-// ErrNoDiagram is returned by [Draw] for a model without layout.
-var ErrNoDiagram = errors.New("bpmn: the file has no diagram layout (BPMNDiagram)")
+// ErrNothingToDraw is returned by [Draw] for a model without elements.
+var ErrNothingToDraw = errors.New("bpmn: the file has nothing to draw")
 
 // DrawOptions say how a model is drawn. The zero value draws a file of its own.
 type DrawOptions struct {
@@ -38,15 +38,20 @@ type DrawOptions struct {
 }
 
 // Draw writes a model as SVG, from the layout in the file: shapes, flows,
-// associations and labels at the file's own positions. Every shape is a group
+// associations and labels at the file's own positions. A file without layout
+// is sketched in columns. Every shape is a group
 // with class "bpmn-el", its kind and its state as further classes, its id in
 // data-element and a title. Colours follow prefers-color-scheme. The text holds
 // no script and no external reference, and is the same for the same input.
 //
-// Errors: [ErrNoDiagram], an unknown [State], and what w returns.
+// Errors: [ErrNothingToDraw], an unknown [State], and what w returns.
 func Draw(w io.Writer, defs *Definitions, opts DrawOptions) error {
-	if defs.Diagram == nil || len(defs.Diagram.Order) == 0 {
-		return ErrNoDiagram
+	dia := defs.Diagram
+	if dia == nil || len(dia.Order) == 0 {
+		dia = layout(defs)
+	}
+	if len(dia.Order) == 0 {
+		return ErrNothingToDraw
 	}
 	for id, s := range opts.State {
 		switch s {
@@ -55,7 +60,7 @@ func Draw(w io.Writer, defs *Definitions, opts DrawOptions) error {
 			return fmt.Errorf("draw %q: unknown state %q", id, s)
 		}
 	}
-	c := &canvas{defs: defs, opts: opts, flows: map[string]*Flow{}, edges: map[string]string{}}
+	c := &canvas{defs: defs, dia: dia, opts: opts, flows: map[string]*Flow{}, edges: map[string]string{}}
 	c.collect()
 	c.open()
 	c.layers()
@@ -67,6 +72,7 @@ func Draw(w io.Writer, defs *Definitions, opts DrawOptions) error {
 type canvas struct {
 	b     bytes.Buffer
 	defs  *Definitions
+	dia   *Diagram
 	opts  DrawOptions
 	flows map[string]*Flow
 	edges map[string]string // edge id → association or messageFlow
@@ -135,13 +141,13 @@ func (c *canvas) open() {
 		low.X, low.Y = min(low.X, x), min(low.Y, y)
 		high.X, high.Y = max(high.X, x+w), max(high.Y, y+h)
 	}
-	for id, s := range c.defs.Diagram.Shapes {
+	for id, s := range c.dia.Shapes {
 		grow(s.X, s.Y, s.W, s.H)
 		if l := c.labelBox(id, s); l != nil {
 			grow(l.X, l.Y, l.W, l.H)
 		}
 	}
-	for _, e := range c.defs.Diagram.Edges {
+	for _, e := range c.dia.Edges {
 		for _, p := range e.Points {
 			grow(p.X, p.Y, 0, 0)
 		}
@@ -205,11 +211,11 @@ func (c *canvas) layers() {
 		return nodes
 	}
 	for at := range count {
-		for _, id := range c.defs.Diagram.Order {
-			if edge, ok := c.defs.Diagram.Edges[id]; ok && at == edges {
+		for _, id := range c.dia.Order {
+			if edge, ok := c.dia.Edges[id]; ok && at == edges {
 				c.edge(id, edge)
 			}
-			if s, ok := c.defs.Diagram.Shapes[id]; ok && layer(id) == at {
+			if s, ok := c.dia.Shapes[id]; ok && layer(id) == at {
 				c.shape(id, s)
 			}
 		}
@@ -219,14 +225,14 @@ func (c *canvas) layers() {
 
 // front paints labels and badges over everything else.
 func (c *canvas) front() {
-	for _, id := range c.defs.Diagram.Order {
-		if s, ok := c.defs.Diagram.Shapes[id]; ok && c.defs.elements[id] != nil {
+	for _, id := range c.dia.Order {
+		if s, ok := c.dia.Shapes[id]; ok && c.defs.elements[id] != nil {
 			if l := c.labelBox(id, s); l != nil {
 				c.label(c.defs.elements[id].Name, *l)
 			}
 			c.badge(c.opts.State[id], s)
 		}
-		if edge, ok := c.defs.Diagram.Edges[id]; ok {
+		if edge, ok := c.dia.Edges[id]; ok {
 			if f := c.flows[id]; f != nil && f.Name != "" {
 				c.label(f.Name, c.edgeLabel(edge, f.Name))
 			}
@@ -236,11 +242,11 @@ func (c *canvas) front() {
 
 // expanded says whether a subprocess shows its content.
 func (c *canvas) expanded(e *Element) bool {
-	if !c.defs.Diagram.Shapes[e.ID].Expanded {
+	if !c.dia.Shapes[e.ID].Expanded {
 		return false
 	}
 	for _, inner := range e.Scope.Elements {
-		if _, ok := c.defs.Diagram.Shapes[inner.ID]; ok {
+		if _, ok := c.dia.Shapes[inner.ID]; ok {
 			return true
 		}
 	}

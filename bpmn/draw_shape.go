@@ -86,7 +86,10 @@ func (c *canvas) activity(e *Element, s Shape) {
 	} else {
 		box := Rect{s.X + 5, s.Y + 4, max(s.W-10, 20), max(s.H-8, 14)}
 		if taskIcons[e.Kind] != "" && s.H >= 60 && len(wrap(e.Name, box.W, 9)) > 2 {
-			box.Y, box.H = box.Y+16, box.H-16 // keep clear of the icon
+			box.Y, box.H = box.Y+14, box.H-14 // keep clear of the icon
+		}
+		if s.H >= 60 && (e.Loop != nil || e.ForCompensation || e.Scope != nil) {
+			box.H -= 14 // and of the markers
 		}
 		c.text(e.Name, box, alignMiddle)
 	}

@@ -141,6 +141,6 @@ func (c *canvas) below(s Shape) *Rect {
 // widen gives a label the room that our font estimate may need more than the
 // one the file was drawn with.
 func widen(r Rect) Rect {
-	extra := max(10, r.W*0.1)
+	extra := max(16, r.W*0.1)
 	return Rect{r.X - extra/2, r.Y, r.W + extra, r.H}
 }
