@@ -209,21 +209,38 @@ func (z *cluster) call(method, path string, body, out any) int {
 		z.t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
+	status, data := z.roundTrip(req)
+	if out != nil && len(data) > 0 {
+		if err := json.Unmarshal(data, out); err != nil {
+			z.t.Fatalf("%s %s: answer %q: %v", method, path, data, err)
+		}
+	}
+	return status
+}
+
+func (z *cluster) roundTrip(req *http.Request) (int, []byte) {
+	z.t.Helper()
 	res, err := z.http.Do(req)
 	if err != nil {
-		z.t.Fatalf("%s %s: %v", method, path, err)
+		z.t.Fatalf("%s %s: %v", req.Method, req.URL, err)
 	}
 	defer res.Body.Close() //nolint:errcheck // read to the end below
 	data, err := io.ReadAll(res.Body)
 	if err != nil {
 		z.t.Fatal(err)
 	}
-	if out != nil && len(data) > 0 {
-		if err := json.Unmarshal(data, out); err != nil {
-			z.t.Fatalf("%s %s: answer %q: %v", method, path, data, err)
-		}
+	return res.StatusCode, data
+}
+
+// send runs a prepared request and decodes the answer.
+func (z *cluster) send(req *http.Request) (int, item) {
+	z.t.Helper()
+	status, data := z.roundTrip(req)
+	var out item
+	if err := json.Unmarshal(data, &out); err != nil {
+		z.t.Fatalf("%s %s: answer %q: %v", req.Method, req.URL, data, err)
 	}
-	return res.StatusCode
+	return status, out
 }
 
 type item = map[string]any
@@ -365,5 +382,27 @@ func (z *cluster) refuseDeploy(xml string, texts ...string) {
 	z.refused(err, codes.InvalidArgument, "Command 'CREATE' rejected with code 'INVALID_ARGUMENT': Expected to deploy new resources, but encountered the following errors:")
 	for _, text := range texts {
 		z.refused(err, codes.InvalidArgument, text)
+	}
+}
+
+// with is the same cluster for a subtest.
+func (z *cluster) with(t testing.TB) *cluster {
+	sub := *z
+	sub.t = t
+	return &sub
+}
+
+// problem runs a REST call that must answer a problem document with the status and a part of the detail.
+func (z *cluster) problem(method, path string, body any, status int, detail string) {
+	z.t.Helper()
+	var p item
+	if got := z.call(method, path, body, &p); got != status {
+		z.t.Fatalf("%s %s: status %d (%v), want %d", method, path, got, p, status)
+	}
+	if text, _ := p["detail"].(string); !strings.Contains(text, detail) {
+		z.t.Fatalf("%s %s: detail %q, want it to hold %q", method, path, text, detail)
+	}
+	if p["status"] != float64(status) || p["type"] != "about:blank" || p["title"] == "" || p["instance"] != "/v2"+path {
+		z.t.Errorf("%s %s: problem document %v", method, path, p)
 	}
 }

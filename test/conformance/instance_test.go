@@ -147,7 +147,7 @@ func TestCreate_Refusals(t *testing.T) {
 		{"start: in a multi-instance", start("in"), codes.InvalidArgument, "multi-instance"},
 	} {
 		_, err := z.CreateProcessInstance(z.ctx, c.req)
-		t.Run(c.name, func(t *testing.T) { (&cluster{t: t}).refused(err, c.code, c.text) })
+		t.Run(c.name, func(t *testing.T) { z.with(t).refused(err, c.code, c.text) })
 	}
 }
 

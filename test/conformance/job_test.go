@@ -318,7 +318,7 @@ func TestActivate_Refusals(t *testing.T) {
 			if err == nil {
 				_, err = s.Recv()
 			}
-			z.refused(err, codes.InvalidArgument, c.text)
+			z.with(t).refused(err, codes.InvalidArgument, c.text)
 		})
 	}
 }

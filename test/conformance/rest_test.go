@@ -1,0 +1,488 @@
+package conformance
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"testing"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+)
+
+// Cases of zeebe.md 6: REST v2.
+
+func TestREST_TopologyAndStatus(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	var top item
+	if got := z.call("GET", "/topology", nil, &top); got != 200 || top["clusterSize"] != 1.0 || top["gatewayVersion"] == "" {
+		t.Errorf("topology: %d %v", got, top)
+	}
+	if got := z.call("GET", "/status", nil, nil); got != 204 {
+		t.Errorf("status: %d, want 204", got)
+	}
+}
+
+// upload deploys over REST.
+func (z *cluster) upload(name, xml string) (int, item) {
+	z.t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	part, err := w.CreateFormFile("resources", name)
+	if err != nil {
+		z.t.Fatal(err)
+	}
+	if _, err := io.WriteString(part, xml); err != nil {
+		z.t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		z.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(z.ctx, "POST", z.rest+"/v2/deployments", &b)
+	if err != nil {
+		z.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", w.FormDataContentType())
+	return z.send(req)
+}
+
+func TestREST_DeployStartWorkAndSee(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	got, d := z.upload("one.bpmn", oneTask("one"))
+	if got != 200 {
+		t.Fatalf("deploy: %d %v", got, d)
+	}
+	def := d["deployments"].([]any)[0].(item)["processDefinition"].(item)
+	if def["processDefinitionId"] != "one" || def["processDefinitionVersion"] != 1.0 || def["resourceName"] != "one.bpmn" {
+		t.Errorf("definition: %v", def)
+	}
+	var inst item
+	if got := z.call("POST", "/process-instances", item{"processDefinitionId": "one", "variables": item{"x": 1}}, &inst); got != 200 {
+		t.Fatalf("create: %d %v", got, inst)
+	}
+	k := keyOf(inst, "processInstanceKey")
+	if _, isText := inst["processInstanceKey"].(string); !isText {
+		t.Errorf("key %v is not a string", inst["processInstanceKey"])
+	}
+	var act struct{ Jobs []item }
+	if got := z.call("POST", "/jobs/activation", item{"type": "work", "timeout": 60000, "maxJobsToActivate": 5}, &act); got != 200 || len(act.Jobs) != 1 {
+		t.Fatalf("activation: %d %v", got, act)
+	}
+	j := act.Jobs[0]
+	if j["elementId"] != "work" || j["variables"].(item)["x"] != 1.0 || j["kind"] != "BPMN_ELEMENT" || j["retries"] != 3.0 {
+		t.Errorf("job: %v", j)
+	}
+	if got := z.call("POST", "/jobs/"+j["jobKey"].(string)+"/completion", item{"variables": item{"y": 2}}, nil); got != 204 {
+		t.Fatalf("completion: %d", got)
+	}
+	z.state(k, "COMPLETED")
+	z.variable(k, "y", "2")
+	z.problem("POST", "/jobs/"+j["jobKey"].(string)+"/completion", nil, 404, "Command 'COMPLETE' rejected with code 'NOT_FOUND': Expected to complete job with key")
+}
+
+func TestREST_DeployRefusal(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	got, p := z.upload("bad.bpmn", "<x/>")
+	if got != 400 || p["title"] != "INVALID_ARGUMENT" {
+		t.Errorf("got %d %v, want 400 INVALID_ARGUMENT", got, p)
+	}
+	z.problem("POST", "/deployments", "{}", 400, "multipart/form-data")
+}
+
+func TestREST_AwaitCompletion(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), end("e"), flow("s", "e"))))
+	z.deploy("one.bpmn", oneTask("one"))
+	var out item
+	if got := z.call("POST", "/process-instances", item{"processDefinitionId": "p", "awaitCompletion": true, "variables": item{"a": 1, "b": 2}, "fetchVariables": []string{"b"}}, &out); got != 200 {
+		t.Fatalf("got %d %v", got, out)
+	}
+	if v := out["variables"].(item); len(v) != 1 || v["b"] != 2.0 {
+		t.Errorf("variables: %v, want b alone", v)
+	}
+	z.problem("POST", "/process-instances", item{"processDefinitionId": "one", "awaitCompletion": true, "requestTimeout": 30}, 504, "did not complete")
+}
+
+func TestREST_CreateRefusals(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.problem("POST", "/process-instances", item{"processDefinitionId": "x"}, 404, "Expected to find process definition with process ID 'x', but none found")
+	z.problem("POST", "/process-instances", item{}, 400, "At least one of [processDefinitionId, processDefinitionKey] is required")
+	z.problem("POST", "/process-instances", item{"processDefinitionId": "x", "processDefinitionKey": "1"}, 400, "Only one of")
+	z.problem("POST", "/process-instances", item{"processDefinitionId": "x", "meow": 1}, 400, "Request property [meow] cannot be parsed")
+	z.problem("POST", "/process-instances", `{"processDefinitionId":"x","variables":[1]}`, 400, "variables")
+	z.problem("POST", "/process-instances", "{", 400, "cannot be parsed")
+	z.problem("POST", "/process-instances", nil, 400, "Required request body is missing")
+}
+
+func TestREST_FailureDefaultsToZeroRetries(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("one.bpmn", oneTask("one"))
+	k := z.create("one", "")
+	j := z.job("work")
+	if got := z.call("POST", "/jobs/"+str(j.GetKey())+"/failure", nil, nil); got != 204 {
+		t.Fatalf("failure: %d", got)
+	}
+	inc := z.incident(k, "JOB_NO_RETRIES")
+	path := "/incidents/" + inc["incidentKey"].(string)
+	z.problem("POST", path+"/resolution", nil, 409, "has no retries left")
+	if got := z.call("PATCH", "/jobs/"+str(j.GetKey()), item{"changeset": item{"retries": 2}}, nil); got != 204 {
+		t.Fatalf("patch: %d", got)
+	}
+	jobs := z.search("jobs", item{"jobKey": str(j.GetKey())})
+	if jobs[0]["state"] != "RETRIES_UPDATED" || jobs[0]["retries"] != 2.0 {
+		t.Errorf("job: %v", jobs[0])
+	}
+	if got := z.call("POST", path+"/resolution", nil, nil); got != 204 {
+		t.Fatalf("resolution: %d", got)
+	}
+	var again item
+	if got := z.call("GET", path, nil, &again); got != 200 || again["state"] != "RESOLVED" {
+		t.Errorf("resolved incident: %d %v, want it to stay readable", got, again)
+	}
+	z.problem("POST", path+"/resolution", nil, 404, "no such incident was found")
+	z.work("work", "")
+	z.state(k, "COMPLETED")
+}
+
+func TestREST_JobError(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("one.bpmn", oneTask("one"))
+	k := z.create("one", "")
+	j := z.job("work")
+	z.problem("POST", "/jobs/"+str(j.GetKey())+"/error", item{}, 400, "errorCode")
+	if got := z.call("POST", "/jobs/"+str(j.GetKey())+"/error", item{"errorCode": "E"}, nil); got != 204 {
+		t.Fatalf("error: %d", got)
+	}
+	z.incident(k, "UNHANDLED_ERROR_EVENT")
+	jobs := z.search("jobs", item{"state": "ERROR_THROWN"})
+	if len(jobs) != 1 || jobs[0]["errorCode"] != "E" {
+		t.Errorf("jobs: %v", jobs)
+	}
+	z.problem("POST", "/jobs/"+str(j.GetKey())+"/completion", nil, 409, "but it is in state 'ERROR_THROWN'")
+	z.problem("POST", "/jobs/meow/completion", nil, 400, "Failed to convert 'jobKey' with value: 'meow'")
+	z.problem("PATCH", "/jobs/"+str(j.GetKey()), item{}, 400, "required")
+}
+
+func TestREST_CancelAndGetInstance(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("one.bpmn", oneTask("one"))
+	k := z.create("one", "")
+	var inst item
+	z.call("GET", "/process-instances/"+str(k), nil, &inst)
+	if inst["state"] != "ACTIVE" || inst["hasIncident"] != false || inst["endDate"] != nil || inst["startDate"] == nil {
+		t.Errorf("instance: %v", inst)
+	}
+	if got := z.call("POST", "/process-instances/"+str(k)+"/cancellation", nil, nil); got != 204 {
+		t.Fatalf("cancellation: %d", got)
+	}
+	z.state(k, "TERMINATED")
+	z.problem("POST", "/process-instances/"+str(k)+"/cancellation", nil, 404, "Expected to cancel a process instance with key")
+	z.problem("GET", "/process-instances/5", nil, 404, "not found")
+	z.problem("GET", "/nothing", nil, 404, "No endpoint")
+}
+
+func TestREST_SearchPagesAndSorts(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("one.bpmn", oneTask("one"))
+	var keys []string
+	for range 5 {
+		keys = append(keys, str(z.create("one", "")))
+	}
+	type answer struct {
+		Items []item
+		Page  struct {
+			TotalItems             int
+			StartCursor, EndCursor string
+		}
+	}
+	find := func(body item) (a answer, got []string) {
+		if status := z.call("POST", "/process-instances/search", body, &a); status != 200 {
+			t.Fatalf("search %v: %d", body, status)
+		}
+		for _, i := range a.Items {
+			got = append(got, i["processInstanceKey"].(string))
+		}
+		return a, got
+	}
+	same := func(what string, got, want []string) {
+		t.Helper()
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: got %v, want %v", what, got, want)
+		}
+	}
+	down := []item{{"field": "processInstanceKey", "order": "DESC"}}
+	a, got := find(item{"sort": down, "page": item{"limit": 2}})
+	same("first page", got, []string{keys[4], keys[3]})
+	if a.Page.TotalItems != 5 {
+		t.Errorf("total: %d, want 5", a.Page.TotalItems)
+	}
+	a, got = find(item{"sort": down, "page": item{"limit": 2, "after": a.Page.EndCursor}})
+	same("after", got, []string{keys[2], keys[1]})
+	_, back := find(item{"sort": down, "page": item{"limit": 2, "before": a.Page.StartCursor}})
+	same("before", back, []string{keys[4], keys[3]})
+	_, got = find(item{"page": item{"from": 3, "limit": 10}})
+	same("from", got, keys[3:])
+	_, got = find(item{"page": item{"limit": 0}})
+	same("limit 0", got, nil)
+	_, got = find(item{"filter": item{"processInstanceKey": item{"$in": []string{keys[0], keys[2]}}}})
+	same("$in", got, []string{keys[0], keys[2]})
+	_, got = find(item{"filter": item{"processInstanceKey": item{"$neq": keys[0]}}, "sort": []item{{"field": "startDate"}}})
+	same("$neq", got, keys[1:])
+	_, got = find(item{"filter": item{"processDefinitionId": item{"$like": "o?e*"}, "state": "ACTIVE"}, "page": item{"limit": 1}})
+	same("$like", got, keys[:1])
+	_, got = find(item{"filter": item{"endDate": item{"$exists": true}}})
+	same("$exists", got, nil)
+	_, got = find(item{"filter": item{"startDate": item{"$gt": "2001-01-01T00:00:00Z", "$lt": "2900-01-01T00:00:00Z"}}, "page": item{"limit": 1}})
+	same("$gt and $lt", got, keys[:1])
+}
+
+func TestREST_SearchRefusals(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	for _, what := range []string{"process-instances", "jobs", "incidents", "element-instances", "variables", "process-definitions", "user-tasks"} {
+		z.problem("POST", "/"+what+"/search", item{"filter": item{"meow": 1}}, 400, "Request property [filter.meow] cannot be parsed")
+		z.problem("POST", "/"+what+"/search", item{"sort": []item{{"field": "meow"}}}, 400, "Unexpected value 'meow' for enum field 'field'")
+		z.problem("POST", "/"+what+"/search", item{"page": item{"from": -1}}, 400, "page.from")
+		z.problem("POST", "/"+what+"/search", item{"page": item{"after": "garbage!"}}, 400, "cursor")
+		if items := z.search(what, nil); len(items) != 0 {
+			t.Errorf("%s: got %v, want none", what, items)
+		}
+	}
+	z.problem("GET", "/incidents/meow", nil, 400, "Failed to convert 'incidentKey' with value: 'meow'")
+	z.problem("GET", "/incidents/1", nil, 404, "not found")
+	z.problem("POST", "/jobs/search", item{"filter": item{"jobKey": "meow"}}, 400, "is not a valid key")
+}
+
+func TestREST_InstancesByVariable(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("one.bpmn", oneTask("one"))
+	k := z.create("one", `{"order":"B-1"}`)
+	z.create("one", `{"order":"B-2"}`)
+	got := z.search("process-instances", item{"variables": []item{{"name": "order", "value": `"B-1"`}}})
+	if len(got) != 1 || got[0]["processInstanceKey"] != str(k) {
+		t.Errorf("got %v, want instance %d alone", got, k)
+	}
+}
+
+func TestREST_HistoryOfElements(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("one.bpmn", oneTask("one"))
+	k := z.create("one", "")
+	j := z.job("work")
+	el := z.element(k, "work", "ACTIVE")
+	if el["type"] != "SERVICE_TASK" || el["elementInstanceKey"] != str(j.GetElementInstanceKey()) || el["endDate"] != nil {
+		t.Errorf("element: %v", el)
+	}
+	z.complete(j, "")
+	var same item
+	z.eventually(func() bool {
+		z.call("GET", "/element-instances/"+str(j.GetElementInstanceKey()), nil, &same)
+		return same["state"] == "COMPLETED"
+	}, func() string { return fmt.Sprintf("element: %v", same) })
+	if same["endDate"] == nil {
+		t.Errorf("element: %v, want an end date", same)
+	}
+	var types []any
+	for _, e := range z.search("element-instances", item{"processInstanceKey": str(k)}) {
+		types = append(types, e["type"])
+	}
+	if got, want := fmt.Sprint(types), "[START_EVENT SERVICE_TASK END_EVENT]"; got != want {
+		t.Errorf("types: got %s, want %s", got, want)
+	}
+	z.problem("GET", "/element-instances/7", nil, 404, "not found")
+}
+
+func TestREST_ElementWithIncident(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("one.bpmn", oneTask("one"))
+	k := z.create("one", "")
+	z.fail(z.job("work"), 0, "x")
+	inc := z.incident(k, "JOB_NO_RETRIES")
+	el := z.element(k, "work", "ACTIVE")
+	if el["hasIncident"] != true || el["incidentKey"] != inc["incidentKey"] {
+		t.Errorf("element: %v, want incident %v", el, inc["incidentKey"])
+	}
+	var list struct{ Items []item }
+	z.call("POST", "/process-instances/"+str(k)+"/incidents/search", nil, &list)
+	if len(list.Items) != 1 {
+		t.Errorf("incidents of the instance: %v", list)
+	}
+	z.cancel(k)
+	var after item
+	z.eventually(func() bool {
+		z.call("GET", "/incidents/"+inc["incidentKey"].(string), nil, &after)
+		return after["state"] == "RESOLVED"
+	}, func() string { return fmt.Sprintf("incident of a cancelled instance: %v", after) })
+}
+
+func TestREST_ElementVariables(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("one.bpmn", oneTask("one"))
+	k := z.create("one", `{"x":1}`)
+	if got := z.call("PUT", "/element-instances/"+str(k)+"/variables", item{"variables": item{"x": 2}}, nil); got != 204 {
+		t.Fatalf("got %d", got)
+	}
+	z.variable(k, "x", "2")
+	vars := z.search("variables", item{"processInstanceKey": str(k)})
+	if len(vars) != 1 || vars[0]["isTruncated"] != false {
+		t.Fatalf("variables: %v", vars)
+	}
+	var one item
+	if got := z.call("GET", "/variables/"+vars[0]["variableKey"].(string), nil, &one); got != 200 || one["value"] != "2" {
+		t.Errorf("variable: %d %v", got, one)
+	}
+	z.problem("PUT", "/element-instances/3/variables", item{"variables": item{}}, 404, "no such element was found")
+	z.problem("PUT", "/element-instances/"+str(k)+"/variables", item{}, 400, "No variables provided")
+}
+
+func TestREST_DefinitionsAndXML(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	xml := oneTask("one")
+	z.deploy("one.bpmn", xml)
+	p := z.deploy("one.bpmn", oneTask("one", mappings("input", "=1", "x"))).GetDeployments()[0].GetProcess()
+	latest := z.search("process-definitions", item{"isLatestVersion": true})
+	if len(latest) != 1 || latest[0]["version"] != 2.0 || latest[0]["processDefinitionKey"] != str(p.GetProcessDefinitionKey()) {
+		t.Errorf("latest: %v", latest)
+	}
+	first := z.search("process-definitions", item{"version": 1})
+	var one item
+	path := "/process-definitions/" + first[0]["processDefinitionKey"].(string)
+	if got := z.call("GET", path, nil, &one); got != 200 || one["processDefinitionId"] != "one" {
+		t.Errorf("definition: %d %v", got, one)
+	}
+	req, err := http.NewRequestWithContext(z.ctx, "GET", z.rest+"/v2"+path+"/xml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := z.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close() //nolint:errcheck // read to the end below
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/xml" || string(body) != xml {
+		t.Errorf("xml: %d %s, %d bytes; want text/xml, %d bytes", res.StatusCode, res.Header.Get("Content-Type"), len(body), len(xml))
+	}
+	z.problem("GET", "/process-definitions/4/xml", nil, 404, "not found")
+}
+
+func TestREST_Messages(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("once.bpmn", waiting("once"))
+	k := z.create("once", `{"key":"a"}`)
+	var out item
+	if got := z.call("POST", "/messages/publication", item{"name": "Test", "correlationKey": "a", "variables": item{"v": 1}}, &out); got != 200 || keyOf(out, "messageKey") == 0 {
+		t.Fatalf("publication: %d %v", got, out)
+	}
+	z.state(k, "COMPLETED")
+	z.problem("POST", "/messages/correlation", item{"name": "Test", "correlationKey": "a"}, 404, "none was found")
+	k = z.create("once", `{"key":"b"}`)
+	if got := z.call("POST", "/messages/correlation", item{"name": "Test", "correlationKey": "b"}, &out); got != 200 || out["processInstanceKey"] != str(k) {
+		t.Errorf("correlation: %d %v, want instance %d", got, out, k)
+	}
+	z.problem("POST", "/messages/publication", item{}, 400, "No messageName provided")
+	z.call("POST", "/messages/publication", item{"name": "m", "messageId": "i", "timeToLive": 60000}, nil)
+	z.problem("POST", "/messages/publication", item{"name": "m", "messageId": "i", "timeToLive": 60000}, 409, "was already published")
+}
+
+func TestREST_NativeUserTask(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), `<bpmn:userTask id="u" name="Check it"><bpmn:extensionElements><zeebe:userTask/><zeebe:assignmentDefinition candidateGroups="ops, admins"/></bpmn:extensionElements></bpmn:userTask>`, end("e"), flow("s", "u", "e"))))
+	k := z.create("p", "")
+	z.none("io.camunda.zeebe:userTask")
+	tasks := z.search("user-tasks", item{"processInstanceKey": str(k), "state": "CREATED"})
+	if len(tasks) != 1 || tasks[0]["name"] != "Check it" || fmt.Sprint(tasks[0]["candidateGroups"]) != "[ops admins]" {
+		t.Fatalf("tasks: %v", tasks)
+	}
+	path := "/user-tasks/" + tasks[0]["userTaskKey"].(string)
+	if got := z.call("POST", path+"/assignment", item{"assignee": "ann"}, nil); got != 204 {
+		t.Fatalf("assignment: %d", got)
+	}
+	z.problem("POST", path+"/assignment", item{"assignee": "bob", "allowOverride": false}, 409, "already been assigned")
+	if got := z.call("POST", path+"/completion", item{"variables": item{"ok": true}}, nil); got != 204 {
+		t.Fatalf("completion: %d", got)
+	}
+	z.state(k, "COMPLETED")
+	z.variable(k, "ok", "true")
+	var done item
+	z.call("GET", path, nil, &done)
+	if done["state"] != "COMPLETED" || done["assignee"] != "ann" || done["completionDate"] == nil {
+		t.Errorf("task: %v", done)
+	}
+	z.problem("POST", path+"/completion", nil, 404, "no such user task was found")
+}
+
+func TestREST_UserTaskOfACancelledInstance(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), `<bpmn:userTask id="u"><bpmn:extensionElements><zeebe:userTask/></bpmn:extensionElements></bpmn:userTask>`, end("e"), flow("s", "u", "e"))))
+	k := z.create("p", "")
+	z.cancel(k)
+	tasks := z.search("user-tasks", item{"processInstanceKey": str(k)})
+	if len(tasks) != 1 || tasks[0]["state"] != "CANCELED" {
+		t.Errorf("tasks: %v, want one CANCELED", tasks)
+	}
+}
+
+func TestREST_SignalAndSearchOfSignalStart(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	var out item
+	if got := z.call("POST", "/signals/broadcast", item{"signalName": "x"}, &out); got != 200 || keyOf(out, "signalKey") == 0 {
+		t.Errorf("broadcast: %d %v", got, out)
+	}
+	z.problem("POST", "/signals/broadcast", item{}, 400, "signalName")
+}
+
+func TestREST_Clock(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.needClock()
+	z.deploy("p.bpmn", model(process("p", start("s"), catchEvent("w", duration("PT1H")), end("e"), flow("s", "w", "e"))))
+	k := z.create("p", "")
+	if got := z.call("POST", "/clock/advance", item{"milliseconds": 3_600_000}, nil); got != 200 {
+		t.Fatalf("advance: %d", got)
+	}
+	z.state(k, "COMPLETED")
+	z.problem("POST", "/clock/advance", item{"milliseconds": 0}, 400, "greater than 0")
+	z.problem("PUT", "/clock", item{}, 400, "timestamp")
+	if got := z.call("PUT", "/clock", item{"timestamp": z.engine.Now().Add(2 * hour).UnixMilli()}, nil); got != 204 {
+		t.Errorf("pin: %d", got)
+	}
+	if got := z.call("POST", "/clock/reset", nil, nil); got != 204 {
+		t.Errorf("reset: %d", got)
+	}
+}
+
+func TestREST_KeysAreBeyondWhatJavaScriptCanCount(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("one.bpmn", oneTask("one"))
+	r, err := z.CreateProcessInstance(z.ctx, &pb.CreateProcessInstanceRequest{BpmnProcessId: "one", Version: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k := r.GetProcessInstanceKey(); k <= 1<<51 || k >= 1<<52 {
+		t.Errorf("key %d, want it in partition 1", k)
+	}
+}
