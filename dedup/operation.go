@@ -77,6 +77,7 @@ type Operation struct {
 	Leased     bool      // the lease has an owner and has not run out, by the database's clock when read
 	Input      json.RawMessage
 	CallResult json.RawMessage
+	Payload    json.RawMessage // an output too large for the engine, which got a claim check instead
 	Meta       json.RawMessage
 	JobContext
 	UndoType        string
@@ -96,7 +97,7 @@ type Operation struct {
 
 const columns = `o.operation_id, o.tenant, o.business_key, o.job_type, o.saga_id, o.fingerprint, o.fingerprint_fields, o.state, o.effect,
 	o.class, o.reason, o.code, o.message, o.variables, o.result_hash, o.bytes, o.attempts, o.fence, o.owner, o.lease_until,
-	coalesce(o.owner <> '' AND o.lease_until > {{schema}}.now(), false), o.input, o.call_result, o.meta, o.cluster, o.job_key,
+	coalesce(o.owner <> '' AND o.lease_until > {{schema}}.now(), false), o.input, o.call_result, o.payload, o.meta, o.cluster, o.job_key,
 	o.process_instance_key, o.element_instance_key, o.element_id, o.undo_type, o.policy, o.called_at, o.answered_at, o.answered_job_key,
 	o.operator_retries, o.undone_at, o.orphan, o.orphaned_at, o.created_at, o.settled_at, o.expires_at, {{schema}}.now()`
 
@@ -106,7 +107,7 @@ func scan(row pgx.CollectableRow) (Operation, error) {
 	var lease, called, answered, undone, orphaned, settled, expires *time.Time
 	err := row.Scan(&o.OperationID, &o.Tenant, &o.BusinessKey, &o.JobType, &o.SagaID, &o.Fingerprint.Sum, &o.Fingerprint.Fields, &state, &effect,
 		&class, &o.Reason, &o.Code, &o.Message, &o.Variables, &o.ResultHash, &o.Bytes, &o.Attempts, &o.Fence, &o.Owner, &lease,
-		&o.Leased, &o.Input, &o.CallResult, &o.Meta, &o.Cluster, &o.JobKey, &o.ProcessInstanceKey, &o.ElementInstanceKey, &o.ElementID,
+		&o.Leased, &o.Input, &o.CallResult, &o.Payload, &o.Meta, &o.Cluster, &o.JobKey, &o.ProcessInstanceKey, &o.ElementInstanceKey, &o.ElementID,
 		&o.UndoType, &o.Policy, &called, &answered, &o.AnsweredJobKey, &o.OperatorRetries, &undone, &o.Orphan, &orphaned, &o.CreatedAt,
 		&settled, &expires, &o.ReadAt)
 	o.State, o.Effect, o.Class = State(state), Effect(effect), outcome.Class(class)

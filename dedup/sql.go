@@ -6,7 +6,7 @@ import "strings"
 type queries struct {
 	claim, read, readLocked, used                             string
 	take, renew, release, called, late, notHappened, lockCall string
-	finish, refuse, rerun, answered                           string
+	payload, finish, refuse, rerun, answered                  string
 	revoke, revokeRow, found, undone, reopen, orphan          string
 	expired, purge, lookup, list, counts                      string
 	beat, bye, openAttempts, alone, closeAttempt, dropAttempt string
@@ -56,6 +56,7 @@ func render(schema string) queries {
 			WHERE operation_id = $1 AND fence = $2 AND state = 'calling'`),
 		lockCall: r(`SELECT 1 FROM {{schema}}.operation WHERE operation_id = $1 AND (fence = $2 OR $4) AND state = $3 FOR UPDATE`),
 
+		payload: r(`UPDATE {{schema}}.operation SET payload = $2 WHERE operation_id = $1`),
 		finish: r(`UPDATE {{schema}}.operation SET state = 'done', effect = $3, class = $4, reason = $5, code = $6, message = $7, variables = $8,
 				result_hash = $9, bytes = $10, owner = '', lease_until = NULL, settled_at = {{schema}}.now(), expires_at = {{schema}}.now() + $11::interval,
 				answered_at = NULL, answered_job_key = 0
@@ -79,7 +80,8 @@ func render(schema string) queries {
 		revoke: r(`INSERT INTO {{schema}}.operation (operation_id, tenant, business_key, job_type, saga_id, state, reason, created_at, settled_at, expires_at)
 			VALUES ($1, $2, $3, '', $4, 'revoked', $5, {{schema}}.now(), {{schema}}.now(), {{schema}}.now() + $6::interval)
 			ON CONFLICT (operation_id) DO NOTHING RETURNING 1`),
-		revokeRow: r(`UPDATE {{schema}}.operation SET state = 'revoked', fence = fence + 1, owner = '', reason = $3,
+		revokeRow: r(`UPDATE {{schema}}.operation SET state = 'revoked', fence = fence + 1, reason = $3,
+				lease_until = CASE WHEN owner = '' THEN NULL ELSE lease_until END, owner = '',
 				settled_at = coalesce(settled_at, {{schema}}.now()), expires_at = {{schema}}.now() + $4::interval
 			WHERE operation_id = $1 AND fence = $2 AND state <> 'revoked'`),
 		found: r(`UPDATE {{schema}}.operation SET effect = $3, call_result = coalesce($4, call_result)

@@ -133,6 +133,11 @@ func (s *Store) QueueFinish(b *pgx.Batch, operationID string, fence int64, effec
 	b.Queue(s.q.finish, operationID, fence, string(effect), string(o.Class), o.Reason, o.Code, o.Message, doc(o.Variables), Hash(o), bytes, retain, rule.Off(20))
 }
 
+// QueuePayload keeps an output that was too large to send.
+func (s *Store) QueuePayload(b *pgx.Batch, operationID string, payload json.RawMessage) {
+	b.Queue(s.q.payload, operationID, doc(payload))
+}
+
 // Hash is the hash of what a repeat must be answered: class, code and variables.
 func Hash(o Outcome) []byte {
 	h := sha256.New()

@@ -77,10 +77,11 @@ type Config struct {
 	UnknownBackoff outcome.Backoff // for unknown results; 1 s doubling to 1 min
 	PollBackoff    outcome.Backoff // for polls that fail; 100 ms doubling to 10 s
 
-	BudgetWarn   int    // bytes completed per process instance that are logged; 50 KB
-	BudgetLimit  int    // bytes where BudgetPolicy applies; 100 KB
-	BudgetPolicy string // BudgetWarn or BudgetRefuse; "" = BudgetRefuse
-	Retain       time.Duration
+	BudgetWarn   int           // bytes completed per process instance that are logged; 50 KB
+	BudgetLimit  int           // bytes where BudgetPolicy applies; 100 KB
+	BudgetPolicy string        // BudgetWarn or BudgetRefuse; "" = BudgetRefuse
+	Retain       time.Duration // how long an operation stays after its end; 30 days
+	PurgeUnless  []string      // SQL conditions on operation o under which it stays longer, for example while its saga is open (path rule 25)
 	Log          zerolog.Logger
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/outcome"
 )
 
@@ -18,22 +19,48 @@ const (
 )
 
 // ErrorOption adds to an outcome made by BusinessError, Retryable or Unknown.
-type ErrorOption interface{ apply(*outcome.Error) }
+type ErrorOption interface{ apply(*refusal) }
 
-type errorOption func(*outcome.Error)
+type errorOption func(*refusal)
 
-func (f errorOption) apply(e *outcome.Error) { f(e) }
+func (f errorOption) apply(e *refusal) { f(e) }
+
+// refusal is an outcome with the events attached to it.
+type refusal struct {
+	end  *outcome.Error
+	msgs []events.Message
+}
+
+// Error gives the outcome's text.
+func (r *refusal) Error() string { return r.end.Error() }
+
+// Unwrap gives the outcome.
+func (r *refusal) Unwrap() error { return r.end }
+
+// eventsOf gives the events attached to a refusal.
+func eventsOf(err error) []events.Message {
+	var r *refusal
+	if errors.As(err, &r) {
+		return r.msgs
+	}
+	return nil
+}
+
+// WithEvents stages these messages with a refusal; what the handler emitted before is dropped with its changes (path rule 3).
+func WithEvents(msgs ...events.Message) ErrorOption {
+	return errorOption(func(e *refusal) { e.msgs = append(e.msgs, msgs...) })
+}
 
 // After asks for a wait of at least d before the next attempt, instead of the worker's back-off.
-func After(d time.Duration) ErrorOption { return errorOption(func(e *outcome.Error) { e.After = d }) }
+func After(d time.Duration) ErrorOption { return errorOption(func(e *refusal) { e.end.After = d }) }
 
 // WithVariables sends variables with a BPMN error. An error boundary keeps them local unless it maps them.
 func WithVariables(v map[string]any) ErrorOption {
-	return errorOption(func(e *outcome.Error) { e.Variables = v })
+	return errorOption(func(e *refusal) { e.end.Variables = v })
 }
 
 // KeepChanges keeps what the handler wrote and emitted, instead of rolling it back (path rule 3).
-func KeepChanges() ErrorOption { return errorOption(func(e *outcome.Error) { e.Keep = true }) }
+func KeepChanges() ErrorOption { return errorOption(func(e *refusal) { e.end.Keep = true }) }
 
 // BusinessError says that the domain refused: ThrowError with this BPMN error code. The handler's changes are rolled back
 // and its buffered events dropped, unless KeepChanges is given.
@@ -55,8 +82,12 @@ func Fatal(err error) error { return outcome.NewFatal(err) }
 func Unknown(err error, opts ...ErrorOption) error { return with(outcome.NewUnknown(err), opts) }
 
 func with(e *outcome.Error, opts []ErrorOption) error {
+	r := &refusal{end: e}
 	for _, o := range opts {
-		o.apply(e)
+		o.apply(r)
 	}
-	return e
+	if r.msgs == nil {
+		return e
+	}
+	return r
 }

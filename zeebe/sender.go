@@ -138,7 +138,7 @@ func (s *Sender) Run(ctx context.Context) error {
 
 // Sweep claims due rows once, sends them and returns when all have been tried. What was acknowledged is deleted by Run, or by [Sender.Flush].
 func (s *Sender) Sweep(ctx context.Context) error {
-	rows, err := s.cfg.Pool.Query(ctx, s.cfg.Queue.q.claimDue, s.cfg.Queue.cluster, s.cfg.Batch)
+	rows, err := s.cfg.Pool.Query(ctx, s.cfg.Queue.q.claimDue, s.cfg.Queue.cluster, s.cfg.Batch, rule.Off(9))
 	if err != nil {
 		return fmt.Errorf("claim commands: %w", err)
 	}
@@ -195,9 +195,6 @@ func verdict(k Kind, err error) (State, string) {
 	case code == OK:
 		return delivered, ""
 	case code == NotFound && k.answer():
-		if rule.Off(14) {
-			return delivered, ""
-		}
 		return StateGone, "the engine knows no such job"
 	case code == NotFound && (k == KindCancel || k == KindResolve):
 		return delivered, "" // it has ended, which is what was wanted

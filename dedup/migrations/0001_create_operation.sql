@@ -22,6 +22,7 @@ CREATE TABLE {{schema}}.operation (
     lease_until          timestamptz,
     input                json,                            -- declared input, stored before it is sent (path rule 16)
     call_result          json,                            -- result of the external call, stored before it is settled (path rule 18)
+    payload              json,                            -- an output too large for the engine (path rule 28)
     meta                 json,                            -- job context as the worker keeps it
     cluster              text NOT NULL DEFAULT '',
     job_key              bigint NOT NULL DEFAULT 0,
