@@ -8,15 +8,15 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/vitrip/journeyman/internal/operatortest"
 	"github.com/vitrip/journeyman/operator"
 )
 
 // audited makes a desk with n audit rows and gives the last.
-func audited(t *testing.T, n int) (*operator.Desk, *pgxpool.Pool, operator.AuditRow) {
+func audited(t *testing.T, n int) (*operator.Desk, *operatortest.Rig, operator.AuditRow) {
 	t.Helper()
-	d, pool := newDesk(t, operator.Config{})
+	d, rig := newDesk(t)
 	var last operator.AuditRow
 	for i := range n {
 		var err error
@@ -25,7 +25,7 @@ func audited(t *testing.T, n int) (*operator.Desk, *pgxpool.Pool, operator.Audit
 			t.Fatal(err)
 		}
 	}
-	return d, pool, last
+	return d, rig, last
 }
 
 func verify(t *testing.T, d *operator.Desk, known ...operator.Head) operator.Verification {
@@ -39,12 +39,12 @@ func verify(t *testing.T, d *operator.Desk, known ...operator.Head) operator.Ver
 
 func TestAuditIsAppendOnly(t *testing.T) {
 	t.Parallel()
-	_, pool, _ := audited(t, 2)
+	_, rig, _ := audited(t, 2)
 	for _, sql := range []string{
 		`UPDATE jm_test.operator_audit SET reason = 'nicer' WHERE seq = 1`, `DELETE FROM jm_test.operator_audit`, `TRUNCATE jm_test.operator_audit`,
 		`UPDATE jm_test.operator_audit SET seq = seq`,
 	} {
-		_, err := pool.Exec(t.Context(), sql)
+		_, err := rig.Pool.Exec(t.Context(), sql)
 		var pg *pgconn.PgError
 		if !errors.As(err, &pg) || !strings.Contains(pg.Message, "append-only") {
 			t.Errorf("%s: %v, want it refused as append-only", sql, err)
@@ -93,8 +93,8 @@ func TestAuditSeesTampering(t *testing.T) {
 		"link changed":        {`UPDATE {{schema}}.operator_audit SET prev_hash = sha256('x') WHERE seq = 2`, "row 2: does not continue row 1"},
 		"last and its record": {`DELETE FROM {{schema}}.operator_audit WHERE seq = 3; UPDATE {{schema}}.operator_audit_head h SET seq = 2, hash = a.hash FROM {{schema}}.operator_audit a WHERE a.seq = 2`, "known head 3:"},
 	} {
-		d, pool, last := audited(t, 3)
-		run(t, pool, `DROP TRIGGER operator_audit_append_only ON {{schema}}.operator_audit; `+c.sql)
+		d, rig, last := audited(t, 3)
+		rig.Run(`DROP TRIGGER operator_audit_append_only ON {{schema}}.operator_audit; ` + c.sql)
 		v := verify(t, d, operator.Head{Seq: 3, Hash: last.Hash})
 		if !strings.Contains(v.Fault, c.want) {
 			t.Errorf("%s: fault %q, want %q", name, v.Fault, c.want)

@@ -1,70 +1,30 @@
 package operator_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/vitrip/journeyman/dedup"
+	"github.com/vitrip/journeyman/internal/operatortest"
 	"github.com/vitrip/journeyman/internal/postgres/pgtest"
 	"github.com/vitrip/journeyman/operator"
-	"github.com/vitrip/journeyman/outbox"
-	"github.com/vitrip/journeyman/sagas"
-	"github.com/vitrip/journeyman/zeebe"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// migrate brings all tables that the desk reads into a new database, in a schema that is not the default.
-func migrate(t *testing.T, pool *pgxpool.Pool) {
+// newDesk makes a desk that has a database of its own and no engine.
+func newDesk(t *testing.T) (*operator.Desk, *operatortest.Rig) {
 	t.Helper()
-	ctx := t.Context()
-	for _, m := range []func() error{
-		func() error { return zeebe.Migrate(ctx, pool, schema) },
-		func() error { return dedup.Migrate(ctx, pool, schema) },
-		func() error { return outbox.Migrate(ctx, pool, schema) },
-		func() error { return sagas.Migrate(ctx, pool, schema) },
-		func() error { return operator.Migrate(ctx, pool, schema) },
-	} {
-		if err := m(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-const schema = "jm_test"
-
-func newDesk(t *testing.T, cfg operator.Config) (*operator.Desk, *pgxpool.Pool) {
-	t.Helper()
-	if cfg.Pool == nil {
-		cfg.Pool = pgtest.Pool(t)
-		migrate(t, cfg.Pool)
-	}
-	cfg.Schema = schema
-	d, err := operator.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d, cfg.Pool
-}
-
-// run executes statements with {{schema}} replaced.
-func run(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
-	t.Helper()
-	if _, err := pool.Exec(t.Context(), strings.ReplaceAll(sql, "{{schema}}", schema), args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	r := operatortest.NewDatabase(t)
+	return r.Desk, r
 }
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	_, err := operator.New(operator.Config{Schema: "No Schema", BeginWithin: -time.Second, UndoWithin: -1})
-	for _, want := range []string{"Pool is nil", `"No Schema"`, "BeginWithin", "UndoWithin"} {
+	_, err := operator.New(operator.Config{Schema: "No Schema", REST: "localhost:8080", BeginWithin: -time.Second, UndoWithin: -1})
+	for _, want := range []string{`REST is "localhost:8080"`, "Pool is nil", `"No Schema"`, "BeginWithin", "UndoWithin"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v, want it to name %s", err, want)
 		}
@@ -73,7 +33,7 @@ func TestNewRefuses(t *testing.T) {
 
 func TestWithoutEngine(t *testing.T) {
 	t.Parallel()
-	d, _ := newDesk(t, operator.Config{})
+	d, _ := newDesk(t)
 	if _, err := d.Incidents(t.Context(), operator.IncidentFilter{}); !errors.Is(err, operator.ErrNoEngine) {
 		t.Errorf("Incidents without engine: %v, want ErrNoEngine", err)
 	}
@@ -84,7 +44,7 @@ func TestWithoutEngine(t *testing.T) {
 
 func TestRetryRefusesBadRequests(t *testing.T) {
 	t.Parallel()
-	d, pool := newDesk(t, operator.Config{})
+	d, rig := newDesk(t)
 	good := operator.RetryRequest{Key: 2251799813685300, Actor: "ann", Reason: "the supplier is back"}
 	for name, c := range map[string]struct {
 		change func(*operator.RetryRequest)
@@ -107,7 +67,7 @@ func TestRetryRefusesBadRequests(t *testing.T) {
 		}
 	}
 	var n int
-	if err := pool.QueryRow(context.Background(), `SELECT count(*) FROM `+schema+`.operator_audit`).Scan(&n); err != nil || n != 0 {
+	if err := rig.Pool.QueryRow(t.Context(), `SELECT count(*) FROM `+operatortest.Schema+`.operator_audit`).Scan(&n); err != nil || n != 0 {
 		t.Errorf("audit rows after refusals: %d, %v, want 0", n, err)
 	}
 }

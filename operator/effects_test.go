@@ -14,7 +14,7 @@ func shardOf(businessKey string) int16 { return events.Shard(businessKey) }
 
 func TestEffectsEmpty(t *testing.T) {
 	t.Parallel()
-	d, _ := newDesk(t, operator.Config{})
+	d, _ := newDesk(t)
 	e, err := d.Effects(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -26,31 +26,31 @@ func TestEffectsEmpty(t *testing.T) {
 
 func TestEffects(t *testing.T) {
 	t.Parallel()
-	d, pool := newDesk(t, operator.Config{})
+	d, rig := newDesk(t)
 	for n, c := range []struct{ cluster, kind, state string }{
 		{"default", "complete", "pending"}, {"default", "throw", "gone"}, {"default", "fail", "parked"}, {"default", "publish", "pending"},
 		{"default", "cancel", "parked"}, {"another", "complete", "pending"},
 	} {
-		run(t, pool, `INSERT INTO {{schema}}.zeebe_command (cluster, kind, state, next_at, created_at, changed_at, job_key, operation_id)
+		rig.Run(`INSERT INTO {{schema}}.zeebe_command (cluster, kind, state, next_at, created_at, changed_at, job_key, operation_id)
 			VALUES ($1, $2, $3, now(), {{schema}}.now() - interval '90 s', now(), $4, 'op_given:flight')`, c.cluster, c.kind, c.state, n+1)
 	}
-	insertSaga(t, pool, "op_given", "compensating", "expired", "1 min")
-	insertStep(t, pool, "op_given", "flight", "SUCCESS", "open", `{"minor":80000,"currency":"EUR"}`, 1)
-	insertStep(t, pool, "op_given", "hotel", "SUCCESS", "running", `{"minor":500,"currency":"EUR"}`, 2)
-	insertStep(t, pool, "op_given", "transfer", "SUCCESS", "stuck", `{"minor":70,"currency":"USD"}`, 3)
-	insertStep(t, pool, "op_given", "pay", "SUCCESS", "parked", "", 4)
-	insertStep(t, pool, "op_given", "undone", "SUCCESS", "done", `{"minor":9,"currency":"EUR"}`, 5)
-	insertStep(t, pool, "op_given", "refused", "BUSINESS_ERROR", "none", "", 6)
-	insertSaga(t, pool, "op_good", "completed", "completed", "1 min") // its effects are wanted
-	insertStep(t, pool, "op_good", "flight", "SUCCESS", "open", `{"minor":80000,"currency":"EUR"}`, 1)
-	insertOperation(t, pool, "op_given:flight", "op_given", `class = 'SUCCESS'`)
-	insertOperation(t, pool, "u1", "", `state = 'calling', effect = 'maybe', reason = 'unknown'`)
-	insertOperation(t, pool, "u2", "", `state = 'done', effect = 'maybe', class = 'BUSINESS_ERROR', code = 'OUTCOME_UNKNOWN'`)
-	insertOperation(t, pool, "u3", "", `state = 'calling', effect = 'maybe'`) // under way
-	insertOperation(t, pool, "o1", "", `orphan = 'open', orphaned_at = {{schema}}.now()`)
-	insertOperation(t, pool, "o2", "", `orphan = 'undone', orphaned_at = {{schema}}.now()`)
-	insertOperation(t, pool, "o3", "", `orphan = 'parked', orphaned_at = {{schema}}.now()`)
-	insertOperation(t, pool, "r1", "", `state = 'revoked'`)
+	rig.Saga("op_given", "compensating", "expired", "1 min")
+	rig.Step("op_given", "flight", "SUCCESS", "open", `{"minor":80000,"currency":"EUR"}`, 1)
+	rig.Step("op_given", "hotel", "SUCCESS", "running", `{"minor":500,"currency":"EUR"}`, 2)
+	rig.Step("op_given", "transfer", "SUCCESS", "stuck", `{"minor":70,"currency":"USD"}`, 3)
+	rig.Step("op_given", "pay", "SUCCESS", "parked", "", 4)
+	rig.Step("op_given", "undone", "SUCCESS", "done", `{"minor":9,"currency":"EUR"}`, 5)
+	rig.Step("op_given", "refused", "BUSINESS_ERROR", "none", "", 6)
+	rig.Saga("op_good", "completed", "completed", "1 min") // its effects are wanted
+	rig.Step("op_good", "flight", "SUCCESS", "open", `{"minor":80000,"currency":"EUR"}`, 1)
+	rig.Operation("op_given:flight", "op_given", `class = 'SUCCESS'`)
+	rig.Operation("u1", "", `state = 'calling', effect = 'maybe', reason = 'unknown'`)
+	rig.Operation("u2", "", `state = 'done', effect = 'maybe', class = 'BUSINESS_ERROR', code = 'OUTCOME_UNKNOWN'`)
+	rig.Operation("u3", "", `state = 'calling', effect = 'maybe'`) // under way
+	rig.Operation("o1", "", `orphan = 'open', orphaned_at = {{schema}}.now()`)
+	rig.Operation("o2", "", `orphan = 'undone', orphaned_at = {{schema}}.now()`)
+	rig.Operation("o3", "", `orphan = 'parked', orphaned_at = {{schema}}.now()`)
+	rig.Operation("r1", "", `state = 'revoked'`)
 
 	e, err := d.Effects(t.Context(), 10)
 	if err != nil {

@@ -17,6 +17,8 @@ var (
 	ErrRetried = errors.New("retried already")
 	// ErrNoEngine: the act or view needs the engine's REST API and the desk has none.
 	ErrNoEngine = errors.New("no REST address of the engine is configured")
+	// ErrUnreachable: the engine's REST API did not answer at all.
+	ErrUnreachable = errors.New("engine does not answer")
 )
 
 // FieldError says which field of a request is wrong.

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -248,5 +247,3 @@ func deliveredOr(state string) string {
 	}
 	return state
 }
-
-var errNoJob = errors.New("the engine knows no such job")

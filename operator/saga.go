@@ -155,7 +155,7 @@ type Saga struct {
 
 // Saga gives one saga by id, [ErrNotFound] when there is none.
 func (d *Desk) Saga(ctx context.Context, id string) (Saga, error) {
-	var s Saga
+	s := Saga{Problems: []string{}}
 	if err := checkText("saga", id, 300, "its id"); err != nil {
 		return s, err
 	}
@@ -175,6 +175,9 @@ func (d *Desk) Saga(ctx context.Context, id string) (Saga, error) {
 	s.Elements, err = d.elements(ctx, row)
 	if err != nil {
 		s.Problems = append(s.Problems, "element states: "+err.Error())
+	}
+	if s.Elements == nil {
+		s.Elements = []Element{}
 	}
 	if s.Timeline, err = d.timeline(ctx, s); err != nil {
 		return s, fmt.Errorf("saga %s: %w", id, err)

@@ -8,40 +8,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/vitrip/journeyman/operator"
 )
 
 // hostile would break out of HTML, SQL or a terminal where it is not escaped.
 const hostile = `<script>alert("x")</script>'; DROP TABLE saga; --`
-
-// insertSaga makes one saga row; set overrides columns.
-func insertSaga(t *testing.T, pool *pgxpool.Pool, id, state, decision, ago string) {
-	t.Helper()
-	run(t, pool, `INSERT INTO {{schema}}.saga (id, tenant, type, key, attempt, business_key, correlation_id, traceparent, actor, variables, cluster,
-			process_instance_key, decision, state, started_at, deadline, begun_at, decided_at, closed_at)
-		VALUES ($1, 'acme', 'tour-booking', 'K-' || $1, 1, 'acme:' || $1, 'corr', '00-0123456789abcdef0123456789abcdef-0123456789abcdef-01',
-			'{"serviceClient":"acme"}', '{"booking":{},"secretToken":"s3cr3t"}', 'default', 2251799813685249,
-			nullif($3, ''), $2, {{schema}}.now() - $4::interval, {{schema}}.now() - $4::interval + interval '30 min',
-			CASE WHEN $2 <> 'starting' THEN {{schema}}.now() - $4::interval END, CASE WHEN $3 <> '' THEN {{schema}}.now() - $4::interval END,
-			CASE WHEN $2 IN ('completed', 'failed', 'expired') THEN {{schema}}.now() END)`, id, state, decision, ago)
-}
-
-func insertStep(t *testing.T, pool *pgxpool.Pool, sagaID, name, class, undo, amount string, order int) {
-	t.Helper()
-	run(t, pool, `INSERT INTO {{schema}}.saga_step (operation_id, saga_id, name, job_type, element_id, class, undo_type, policy, amount, commit_order, committed_at, undo_state, undo_at)
-		VALUES ($1 || ':' || $2, $1, $2, $2 || '.do', $2, $3, $2 || '.undo', 'undo', nullif($5, '')::jsonb, $6, {{schema}}.now(), $4,
-			CASE WHEN $4 NOT IN ('none', 'open') THEN {{schema}}.now() END)`, sagaID, name, class, undo, amount, order)
-}
-
-func insertOperation(t *testing.T, pool *pgxpool.Pool, id, sagaID, columns string) {
-	t.Helper()
-	run(t, pool, `INSERT INTO {{schema}}.operation (operation_id, saga_id, job_type, cluster, business_key, created_at, state) VALUES ($1, $2, 'job.type', 'default', 'acme:' || $2, {{schema}}.now(), 'done')`, id, sagaID)
-	if columns != "" {
-		run(t, pool, `UPDATE {{schema}}.operation SET `+columns+` WHERE operation_id = $1`, id)
-	}
-}
 
 func ids(list []operator.SagaRow) []string {
 	var out []string
@@ -53,17 +25,17 @@ func ids(list []operator.SagaRow) []string {
 
 func TestSagas(t *testing.T) {
 	t.Parallel()
-	d, pool := newDesk(t, operator.Config{})
-	insertSaga(t, pool, "op_fresh", "running", "", "1 s")
-	insertSaga(t, pool, "op_unbegun", "starting", "", "5 min")
-	insertSaga(t, pool, "op_late", "running", "", "40 min")
-	insertSaga(t, pool, "op_slow", "compensating", "failed", "20 min")
-	insertSaga(t, pool, "op_undo", "compensating", "failed", "2 min")
-	insertStep(t, pool, "op_undo", "flight", "SUCCESS", "stuck", "", 1)
-	insertSaga(t, pool, "op_done", "completed", "completed", "1 day")
-	insertStep(t, pool, "op_done", "flight", "SUCCESS", "open", "", 1)
-	insertStep(t, pool, "op_done", "hotel", "BUSINESS_ERROR", "none", "", 2)
-	insertSaga(t, pool, hostile, "failed", "failed", "2 days")
+	d, rig := newDesk(t)
+	rig.Saga("op_fresh", "running", "", "1 s")
+	rig.Saga("op_unbegun", "starting", "", "5 min")
+	rig.Saga("op_late", "running", "", "40 min")
+	rig.Saga("op_slow", "compensating", "failed", "20 min")
+	rig.Saga("op_undo", "compensating", "failed", "2 min")
+	rig.Step("op_undo", "flight", "SUCCESS", "stuck", "", 1)
+	rig.Saga("op_done", "completed", "completed", "1 day")
+	rig.Step("op_done", "flight", "SUCCESS", "open", "", 1)
+	rig.Step("op_done", "hotel", "BUSINESS_ERROR", "none", "", 2)
+	rig.Saga(hostile, "failed", "failed", "2 days")
 
 	for name, c := range map[string]struct {
 		filter operator.SagaFilter
@@ -106,7 +78,7 @@ func TestSagas(t *testing.T) {
 
 func TestSagasRefusesBadFilters(t *testing.T) {
 	t.Parallel()
-	d, _ := newDesk(t, operator.Config{})
+	d, _ := newDesk(t)
 	_, err := d.Sagas(t.Context(), operator.SagaFilter{State: "happy", Limit: -1, BusinessKey: "a\x00"})
 	for _, want := range []string{`state "happy": want one of starting,`, `limit "-1": want 1 to 1000`, `business key "a\x00": want no control characters`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -117,20 +89,19 @@ func TestSagasRefusesBadFilters(t *testing.T) {
 
 func TestSaga(t *testing.T) {
 	t.Parallel()
-	d, pool := newDesk(t, operator.Config{})
+	d, rig := newDesk(t)
 	const id = "op_1"
-	insertSaga(t, pool, id, "compensating", "failed", "2 min")
-	insertStep(t, pool, id, "flight", "SUCCESS", "done", `{"minor":80000,"currency":"EUR"}`, 1)
-	insertStep(t, pool, id, "transfer", "SUCCESS", "open", `{"minor":2500,"currency":"EUR"}`, 2)
-	insertStep(t, pool, id, "pay", "SUCCESS", "open", "", 3)
-	insertOperation(t, pool, id+":flight", id, `class = 'SUCCESS', settled_at = {{schema}}.now(), attempts = 2`)
-	insertOperation(t, pool, id+":hotel", id, `class = 'BUSINESS_ERROR', code = 'SOLD_OUT', settled_at = {{schema}}.now()`)
-	insertOperation(t, pool, id+":pay:undo", id, `class = 'FATAL_ERROR', message = 'no such authorization', settled_at = {{schema}}.now(), attempts = 3`)
-	insertOperation(t, pool, id+":transfer:undo", id, `state = 'calling'`)
-	run(t, pool, `INSERT INTO {{schema}}.zeebe_command (cluster, kind, state, next_at, created_at, changed_at, operation_id, job_key) VALUES ('default', 'complete', 'gone', now(), now(), now(), $1, 7)`, id+":flight")
-	run(t, pool, `CREATE TABLE {{schema}}.log_all PARTITION OF {{schema}}.event_log DEFAULT`)
-	run(t, pool, `INSERT INTO {{schema}}.event_log (logged_at, shard, id, event_id, type, version, class, topic, business_key, seq, operation_id, headers, body, occurred_at, created_at)
-		VALUES ({{schema}}.now(), `+fmt.Sprint(shardOf("acme:"+id))+`, 1, gen_random_uuid(), 'tour.segment.reserved', 1, 'domain', 't', 'acme:op_1', 4, 'op_1:flight', '{}', 'secret', now(), now())`)
+	rig.Saga(id, "compensating", "failed", "2 min")
+	rig.Step(id, "flight", "SUCCESS", "done", `{"minor":80000,"currency":"EUR"}`, 1)
+	rig.Step(id, "transfer", "SUCCESS", "open", `{"minor":2500,"currency":"EUR"}`, 2)
+	rig.Step(id, "pay", "SUCCESS", "open", "", 3)
+	rig.Operation(id+":flight", id, `class = 'SUCCESS', settled_at = {{schema}}.now(), attempts = 2`)
+	rig.Operation(id+":hotel", id, `class = 'BUSINESS_ERROR', code = 'SOLD_OUT', settled_at = {{schema}}.now()`)
+	rig.Operation(id+":pay:undo", id, `class = 'FATAL_ERROR', message = 'no such authorization', settled_at = {{schema}}.now(), attempts = 3`)
+	rig.Operation(id+":transfer:undo", id, `state = 'calling'`)
+	rig.Run(`INSERT INTO {{schema}}.zeebe_command (cluster, kind, state, next_at, created_at, changed_at, operation_id, job_key) VALUES ('default', 'complete', 'gone', now(), now(), now(), $1, 7)`, id+":flight")
+	rig.Run(`INSERT INTO {{schema}}.event_log (logged_at, shard, id, event_id, type, version, class, topic, business_key, seq, operation_id, headers, body, occurred_at, created_at)
+		VALUES ({{schema}}.now(), ` + fmt.Sprint(shardOf("acme:"+id)) + `, 1, gen_random_uuid(), 'tour.segment.reserved', 1, 'domain', 't', 'acme:op_1', 4, 'op_1:flight', '{}', 'secret', now(), now())`)
 
 	s, err := d.Saga(t.Context(), id)
 	if err != nil {
