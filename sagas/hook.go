@@ -128,3 +128,6 @@ func partial(t *Type, st worker.Step) (string, json.RawMessage) {
 
 // machinery says whether a job type is the saga machinery's own.
 func machinery(jobType string) bool { return strings.HasPrefix(jobType, "saga.") }
+
+// PurgeUnless is for worker.Config.PurgeUnless: an operation stays while its saga is open (path rule 25).
+func (s *Sagas) PurgeUnless() []string { return []string{s.sql.keepOpen} }

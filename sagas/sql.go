@@ -14,7 +14,7 @@ type domainSQL struct {
 	insertSaga, readSaga, begin, decide, setState, closeSaga, now string
 	insertStep, stepUndone, setUndo, steps, openSteps, failure    string
 	parkStep, parked, pivot, remediate, inFlight, orphan, orphans string
-	list, stuck, risk, abandoned, overdue, timeline               string
+	list, stuck, risk, abandoned, overdue, timeline, keepOpen     string
 }
 
 const sagaColumns = `s.id, s.tenant, s.type, s.key, s.attempt, s.business_key, s.correlation_id, s.traceparent, s.actor, s.variables,
@@ -68,6 +68,7 @@ func renderDomain(schema, seq string) domainSQL {
 		parked:    r(`SELECT count(*) FROM {{schema}}.saga_step WHERE saga_id = $1 AND undo_state = 'parked'`),
 		pivot:     r(`SELECT coalesce(max(name), '') FROM {{schema}}.saga_step WHERE saga_id = $1 AND pivot AND class = 'SUCCESS'`),
 		remediate: r(`UPDATE {{schema}}.saga_step SET undo_state = 'remediated', undo_at = {{schema}}.now() WHERE saga_id = $1 AND undo_state = 'parked'`),
+		keepOpen:  r(`EXISTS (SELECT 1 FROM {{schema}}.saga s WHERE s.id = o.saga_id AND s.closed_at IS NULL)`), // a condition on operation o, for package dedup
 		orphan:    r(`UPDATE {{schema}}.saga_step SET orphan = true WHERE operation_id = $1 AND undo_state = 'open'`),
 		// Index saga_step_undo.
 		orphans: r(`SELECT ` + stepColumns + ` FROM {{schema}}.saga_step t WHERE t.orphan AND t.undo_state IN ('open', 'running')

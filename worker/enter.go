@@ -100,6 +100,10 @@ func (r *Runtime) known(t *task, op dedup.Operation) (*dedup.Outcome, error) {
 	switch {
 	case op.State == dedup.Revoked && !rule.Off(11):
 		return &dedup.Outcome{Class: outcome.Business, Reason: outcome.ReasonRevoked, Code: CodeSagaGivenUp, Message: "the operation was revoked: its undo came first"}, nil
+	case t.job && t.meta.SagaID != "" && t.undo == nil && op.ProcessInstanceKey != 0 && !rule.Off(15) &&
+		(op.ProcessInstanceKey != t.meta.ProcessInstanceKey || op.Cluster != t.meta.Cluster):
+		// A second instance of the saga: a replay would carry it past saga.begin (path rule 15).
+		return &dedup.Outcome{Class: outcome.Business, Code: CodeSagaNotMine, Message: fmt.Sprintf("the operation belongs to process instance %d of cluster %s", op.ProcessInstanceKey, op.Cluster)}, nil
 	case op.JobType != t.meta.Type || op.BusinessKey != t.meta.BusinessKey || op.Tenant != t.meta.Tenant:
 		return r.conflict(t, op), nil
 	}

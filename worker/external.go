@@ -103,6 +103,10 @@ func (r *Runtime) refuseEntry(ctx context.Context, conn *pgx.Conn, t *task, h *h
 		rollback(context.WithoutCancel(ctx), conn)
 		return result{kind: retry, err: end, wait: end.After}
 	}
+	if end.Code == CodeSagaNotMine {
+		rollback(context.WithoutCancel(ctx), conn) // not recorded: the instance that owns the saga runs this operation
+		return r.answerOnly(ctx, t, outcomeOf(end))
+	}
 	res, unknown := r.settleTx(ctx, conn, t, outbox.NewTx(conn), write{fence: h.fence, effect: dedup.EffectNone, out: outcomeOf(end)}, end)
 	if unknown {
 		return result{kind: again}

@@ -151,7 +151,10 @@ func (r *Runtime) handleTx(ctx context.Context, conn *pgx.Conn, t *task, e entry
 	var end *outcome.Error
 	var attached []events.Message
 	if e.gate != nil {
-		end = outcome.Classify(e.gate())
+		if end = outcome.Classify(e.gate()); end != nil && end.Code == CodeSagaNotMine {
+			rollback(clean, conn) // not recorded: the instance that owns the saga runs this operation
+			return r.answerOnly(ctx, t, outcomeOf(end)), false
+		}
 	}
 	if end == nil {
 		limit := r.cfg.HandlerTimeout
