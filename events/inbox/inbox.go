@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,29 +19,29 @@ import (
 )
 
 // Handler applies one message inside tx, which holds the inbox row already. A
-// nil error is SUCCESS, an *outcome.Error says its class, any other error is
-// RETRYABLE, a panic FATAL. Events emitted on tx are staged in the same
-// transaction. It must branch on m.MessageVersion only among the versions its
-// [Route] lists.
+// nil error is SUCCESS; any other error is what outcome.Classify says, a panic
+// FATAL. Events emitted on tx are staged in the same transaction. It may be run
+// again for the same message as long as it did not succeed. It must not keep
+// tx, and it branches on m.MessageVersion only among the versions of its [Route].
 type Handler func(ctx context.Context, tx *outbox.Tx, m events.Received) error
 
 // Route binds a handler to message types.
 type Route struct {
-	Types    []string // patterns with "*" (see events.Match), at least one must be in the catalog
-	Versions []int    // versions the handler knows; others go to inbox_dead with an alert (spec E6). Empty means {1}
+	Types    []string // patterns with "*" (see events.Match), each must fit a type in the catalog
+	Versions []int    // versions the handler knows; others go to inbox_dead with an alert (spec E6). Empty means 1
 	Handler  Handler
 }
 
 // Config configures an [Inbox]. Group, Catalog and Concurrency must be set.
 type Config struct {
-	Group   string          // consumer group, also the name in the inbox's tables
+	Group   string          // consumer group, also the name in the inbox's tables and in the catalog's consumers
 	Catalog *events.Catalog // required
 	Schema  string          // PostgreSQL schema, "" means "journeyman"
 	DedupBy DedupBy         // "" means what the catalog says for the type
-	Stager  *outbox.Stager  // required when handlers emit; nil refuses messages
+	Stager  *outbox.Stager  // required when handlers emit: a handler that emits without is FATAL
 
 	Concurrency    int           // handlers at once, at least 1; a key is handled by one at a time
-	MaxInFlight    int           // records fetched and not committed, 0 means 16 per handler
+	MaxInFlight    int           // records fetched and not finished, 0 means 16 per handler
 	HandlerTimeout time.Duration // deadline of one handler, 0 means 10 s
 	CommitEvery    time.Duration // how often offsets are committed, 0 means 100 ms
 	Sweep          time.Duration // how often due retries are looked for, 0 means 500 ms
@@ -64,8 +67,8 @@ type Hooks struct {
 	Handled   func(messageType string, class outcome.Class, took time.Duration)
 	Duplicate func(messageType string)
 	Retrying  func(messageType string, attempt int, after time.Duration, err error)
-	Dead      func(messageType, messageID, reason string, parked bool) // alert
-	Paused    func(err error)                                          // the database cannot be reached
+	Dead      func(messageType, messageID, reason string, parked bool) // alert (spec E7, E8)
+	Paused    func(err error)                                          // alert: database or broker cannot be reached
 	Resumed   func(after time.Duration)
 }
 
@@ -74,21 +77,136 @@ type Inbox struct {
 	sub    events.Subscriber
 	db     *pgxpool.Pool
 	cfg    Config
-	routes []Route
+	sql    statements
+	topics []string
+	routes map[string]Route // by message type
+	pause  pause
+
+	running atomic.Bool
 }
+
+const minKeep = 14 * 24 * time.Hour
 
 // New checks the configuration and the routes against the catalog (spec E3)
-// and refuses all that is wrong at once.
+// and refuses all that is wrong at once: a pattern that fits no type, a type
+// in two routes, a version the catalog does not have, a type whose consumers do
+// not list the group.
 func New(sub events.Subscriber, db *pgxpool.Pool, cfg Config, routes ...Route) (*Inbox, error) {
-	if err := postgres.CheckSchema(cfg.Schema); err != nil {
-		return nil, errors.Join(fmt.Errorf("inbox: %w", err))
+	cfg = cfg.withDefaults()
+	i := &Inbox{sub: sub, db: db, cfg: cfg, sql: render(cfg.Schema), routes: map[string]Route{}}
+	errs := []error{postgres.CheckSchema(cfg.Schema)}
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
 	}
-	return &Inbox{sub: sub, db: db, cfg: cfg, routes: routes}, nil
+	check(sub != nil, "subscriber: missing")
+	check(db != nil, "pool: missing")
+	check(cfg.Group != "", "group: empty")
+	check(cfg.Catalog != nil, "catalog: missing")
+	check(cfg.Concurrency >= 1, "concurrency %d, want 1 or more", cfg.Concurrency)
+	check(cfg.MaxInFlight >= cfg.Concurrency, "max in flight %d, want at least concurrency, %d", cfg.MaxInFlight, cfg.Concurrency)
+	check(cfg.Keep >= minKeep, "keep %v, want at least %v (spec D2)", cfg.Keep, minKeep)
+	check(slices.Contains([]DedupBy{ByCatalog, ByEventID, ByOperationID}, cfg.DedupBy), "dedup by %q, want %q or %q", cfg.DedupBy, ByEventID, ByOperationID)
+	for name, d := range map[string]time.Duration{
+		"handler timeout": cfg.HandlerTimeout, "commit every": cfg.CommitEvery, "sweep": cfg.Sweep, "drain timeout": cfg.DrainTimeout,
+	} {
+		check(d > 0, "%s %v, want above 0", name, d)
+	}
+	check(len(routes) > 0, "routes: none")
+	if cfg.Catalog != nil {
+		for _, r := range routes {
+			errs = append(errs, i.add(r)...)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("inbox %q: %w", cfg.Group, err)
+	}
+	slices.Sort(i.topics)
+	i.topics = slices.Compact(i.topics)
+	return i, nil
 }
 
-// Run consumes until ctx is cancelled, then finishes what it took, commits the
-// offsets and returns nil, at the latest after DrainTimeout.
+// add takes a route in. All versions of a type are subscribed to, so that one
+// the handler does not know is noticed.
+func (i *Inbox) add(r Route) (errs []error) {
+	if r.Handler == nil || len(r.Types) == 0 {
+		return []error{fmt.Errorf("route %v: want a handler and at least one type", r.Types)}
+	}
+	if len(r.Versions) == 0 {
+		r.Versions = []int{1}
+	}
+	known := map[int]bool{}
+	mine := map[string]bool{}
+	for _, pattern := range r.Types {
+		found := i.cfg.Catalog.Match(pattern)
+		if len(found) == 0 {
+			errs = append(errs, fmt.Errorf("type %s: not in the catalog", pattern))
+		}
+		for _, e := range found {
+			known[e.Version] = true
+			if _, taken := i.routes[e.Type]; taken && !mine[e.Type] {
+				errs = append(errs, fmt.Errorf("type %s: in two routes", e.Type))
+			}
+			if !slices.Contains(e.Consumers, i.cfg.Group) && !slices.Contains(e.Consumers, "*") {
+				errs = append(errs, fmt.Errorf("type %s v%d: the catalog's consumers do not list %q", e.Type, e.Version, i.cfg.Group))
+			}
+			mine[e.Type] = true
+			i.routes[e.Type] = r
+			i.topics = append(i.topics, e.Topic)
+		}
+	}
+	for _, v := range r.Versions {
+		if !known[v] {
+			errs = append(errs, fmt.Errorf("types %v: version %d is not in the catalog", r.Types, v))
+		}
+	}
+	return errs
+}
+
+func (c Config) withDefaults() Config {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	if c.Schema == "" {
+		c.Schema = postgres.DefaultSchema
+	}
+	if c.MaxInFlight == 0 {
+		c.MaxInFlight = 16 * c.Concurrency
+	}
+	set(&c.HandlerTimeout, 10*time.Second)
+	set(&c.CommitEvery, 100*time.Millisecond)
+	set(&c.Sweep, 500*time.Millisecond)
+	set(&c.Keep, 30*24*time.Hour)
+	set(&c.DrainTimeout, 15*time.Second)
+	return c
+}
+
+// Topics lists the topics the inbox subscribes to, sorted.
+func (i *Inbox) Topics() []string { return slices.Clone(i.topics) }
+
+// Run consumes until ctx is cancelled, then finishes the messages being
+// handled, commits the offsets and returns nil, at the latest after
+// DrainTimeout. It survives outages of database and broker by waiting.
 func (i *Inbox) Run(ctx context.Context) error {
+	if !i.running.CompareAndSwap(false, true) {
+		return fmt.Errorf("inbox %q: runs already", i.cfg.Group)
+	}
+	defer i.running.Store(false)
+	// Handlers outlive the cancel of ctx, but not for ever.
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	drained := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { i.sweep(ctx, work) })
+	wg.Go(func() { i.purge(ctx) })
+	wg.Go(func() { i.consume(ctx, work) })
+	go func() { wg.Wait(); close(drained) }()
 	<-ctx.Done()
+	late := time.AfterFunc(i.cfg.DrainTimeout, stop)
+	defer late.Stop()
+	<-drained
 	return nil
 }

@@ -1,0 +1,221 @@
+package inbox_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"go.uber.org/goleak"
+
+	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/inbox"
+	"github.com/vitrip/journeyman/events/kafka"
+	"github.com/vitrip/journeyman/internal/postgres/pgtest"
+	"github.com/vitrip/journeyman/outbox"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envChild) != "" {
+		child()
+		return
+	}
+	code := pgtest.Main(m)
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+const catalogYAML = `
+domains: [test]
+messages:
+  - {type: test.thing.created, class: domain, owner: test, producers: [tester], consumers: [view, other], retry: [50ms, 50ms, 50ms], partitions: 2}
+  - {type: test.thing.created, version: 2, class: domain, owner: test, producers: [tester], consumers: [view], partitions: 2}
+  - {type: test.thing.counted, class: operational, owner: test, producers: [tester], consumers: [view], retry: [50ms], partitions: 2}
+  - {type: test.thing.viewed, class: domain, owner: test, producers: [viewer], consumers: [], partitions: 2}
+  - {type: test.thing.make.requested, kind: command, class: domain, owner: test, producers: ["*"], consumers: [view], idempotency_key: data.idempotencyKey, partitions: 2}
+`
+
+func catalog(t testing.TB) *events.Catalog {
+	t.Helper()
+	c, err := events.ParseCatalog([]byte(catalogYAML))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+type fixture struct {
+	*testing.T
+	ctx   context.Context
+	dsn   string
+	pool  *pgxpool.Pool
+	kafka *kafka.Client
+	addrs []string
+	cat   *events.Catalog
+	stage *outbox.Stager
+	desk  *inbox.Desk
+}
+
+func setup(t *testing.T) *fixture {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	f := &fixture{T: t, ctx: ctx, cat: catalog(t), dsn: pgtest.DSN(t), desk: inbox.NewDesk("journeyman")}
+	var err error
+	if f.pool, err = pgxpool.New(ctx, f.dsn); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.pool.Close)
+	for _, migrate := range []func(context.Context, outbox.Beginner, string) error{outbox.Migrate, inbox.Migrate} {
+		if err := migrate(ctx, f.pool, "journeyman"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.pool.Exec(ctx, `CREATE TABLE applied (n bigserial, key text, id text, body text)`); err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	f.addrs = cluster.ListenAddrs()
+	if f.kafka, err = kafka.New(kafka.Config{Brokers: f.addrs, SessionTimeout: time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.kafka.Close() })
+	if err := f.kafka.EnsureTopics(ctx, 1, f.cat.Topics()...); err != nil {
+		t.Fatal(err)
+	}
+	if f.stage, err = outbox.NewStager(outbox.Config{Catalog: f.cat, Producer: "viewer", Instance: "i", Env: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// run starts an inbox; the returned function stops it and waits.
+func (f *fixture) run(h inbox.Handler, edit ...func(*inbox.Config)) (stop func()) {
+	f.Helper()
+	return f.runRoutes([]inbox.Route{{Types: []string{"test.thing.created", "test.thing.counted", "test.thing.make.requested"}, Handler: h}}, edit...)
+}
+
+func (f *fixture) runRoutes(routes []inbox.Route, edit ...func(*inbox.Config)) (stop func()) {
+	f.Helper()
+	cfg := inbox.Config{Group: "view", Catalog: f.cat, Stager: f.stage, Concurrency: 4, Sweep: 20 * time.Millisecond, CommitEvery: 20 * time.Millisecond}
+	for _, e := range edit {
+		e(&cfg)
+	}
+	i, err := inbox.New(f.kafka, f.pool, cfg, routes...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(f.ctx)
+	done := make(chan error, 1)
+	go func() { done <- i.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				f.Errorf("inbox ended with %v", err)
+			}
+		})
+	}
+	f.Cleanup(stop)
+	return stop
+}
+
+// apply is a handler that writes a row.
+func apply(ctx context.Context, tx *outbox.Tx, m events.Received) error {
+	_, err := tx.Exec(ctx, `INSERT INTO applied (key, id, body) VALUES ($1, $2, $3)`, m.Metadata.BusinessKey, m.MessageID, string(m.Data))
+	return err
+}
+
+// envelope gives the record of a message.
+func envelope(t testing.TB, typ string, version int, id, key string, n int) events.Record {
+	t.Helper()
+	data, _ := json.Marshal(map[string]any{"n": n, "idempotencyKey": fmt.Sprintf("idem-%d", n)})
+	kind := events.KindEvent
+	if typ == "test.thing.make.requested" {
+		kind = events.KindCommand
+	}
+	body, err := events.Envelope{
+		MessageID: id, MessageKind: kind, MessageType: typ, MessageVersion: version, Producer: "tester", ProducerInstance: "t", Data: data,
+		Metadata: events.Metadata{BusinessKey: key, CorrelationID: "c-" + key, OperationID: "op-" + id, EventClass: events.ClassDomain},
+	}.Render()
+	if err == nil {
+		body, err = events.Finalise(body, time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), int64(n))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events.Record{Topic: events.Topic(typ, version), Key: key, Body: body, Headers: []events.Header{{Name: events.HeaderEventID, Value: id}}}
+}
+
+func (f *fixture) created(key string, n int) events.Record {
+	return envelope(f, "test.thing.created", 1, events.NewID(), key, n)
+}
+
+func (f *fixture) publish(records ...events.Record) {
+	f.Helper()
+	for i, err := range f.kafka.Publish(f.ctx, records) {
+		if err != nil {
+			f.Fatalf("publish %d: %v", i, err)
+		}
+	}
+}
+
+func (f *fixture) eventually(what string, ok func() bool) {
+	f.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			f.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func (f *fixture) count(sql string, args ...any) int {
+	f.Helper()
+	var n int
+	if err := f.pool.QueryRow(f.ctx, sql, args...).Scan(&n); err != nil {
+		f.Fatal(err)
+	}
+	return n
+}
+
+func (f *fixture) applied() int { return f.count(`SELECT count(*) FROM applied`) }
+
+// order gives the n of the applied messages of a key, in the order of application.
+func (f *fixture) order(key string) string {
+	f.Helper()
+	var s string
+	if err := f.pool.QueryRow(f.ctx, `SELECT coalesce(string_agg(body::jsonb->>'n', ' ' ORDER BY n), '') FROM applied WHERE key = $1`, key).Scan(&s); err != nil {
+		f.Fatal(err)
+	}
+	return s
+}
+
+func (f *fixture) dead() []inbox.Dead {
+	f.Helper()
+	list, err := f.desk.Dead(f.ctx, f.pool, "view", 100)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return list
+}

@@ -1,0 +1,5 @@
+package inbox_test
+
+const envChild = "JOURNEYMAN_TEST_INBOX_CHILD"
+
+func child() {}

@@ -1,0 +1,142 @@
+package inbox
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/outcome"
+)
+
+// message is a delivery on its way through the inbox, from the broker or from inbox_retry.
+type message struct {
+	events.Delivery
+	env      events.Envelope
+	entry    events.Entry
+	route    Route
+	id       string // what identifies a repeat
+	print    []byte // fingerprint of the content
+	attempts int    // before this one
+	retry    int64  // id in inbox_retry, 0 when it comes from the broker
+	first    time.Time
+}
+
+// ReasonEnvelope and the others say why a message went to inbox_dead, beside the reasons of package outcome.
+const (
+	ReasonEnvelope = "envelope" // the body is no message
+	ReasonVersion  = "version"  // no handler knows the version (spec E6)
+	ReasonPoisoned = "poisoned" // attempts are used up
+	ReasonEmit     = "emit"     // the handler emitted a message that cannot be staged
+)
+
+// open parses a delivery. skip means that it is of no concern to this group. An
+// error is FATAL and says why it can never be handled; what is known of the
+// message is filled in all the same.
+func (i *Inbox) open(d events.Delivery) (m message, skip bool, err error) {
+	m.Delivery = d
+	m.env, err = events.ParseEnvelope(d.Body)
+	if err != nil {
+		return m, false, &outcome.Error{Class: outcome.Fatal, Reason: ReasonEnvelope, Message: err.Error()}
+	}
+	m.id, m.print = strings.ToLower(m.env.MessageID), fingerprint(m.env)
+	if m.env.Metadata.BusinessKey != d.Key {
+		return m, false, outcome.Fatalf(ReasonEnvelope, "record key and metadata.businessKey differ")
+	}
+	route, ok := i.routes[m.env.MessageType]
+	if !ok {
+		return m, true, nil
+	}
+	m.route = route
+	if m.entry, ok = i.cfg.Catalog.Entry(m.env.MessageType, m.env.MessageVersion); !ok || !slices.Contains(route.Versions, m.env.MessageVersion) {
+		return m, false, outcome.Fatalf(ReasonVersion, "%s version %d: the handler knows %v", m.env.MessageType, m.env.MessageVersion, route.Versions)
+	}
+	if m.id, err = i.identity(m); err != nil {
+		return m, false, &outcome.Error{Class: outcome.Fatal, Reason: ReasonEnvelope, Message: err.Error()}
+	}
+	return m, false, nil
+}
+
+// identity is the text that is the same for repeats (spec D2).
+func (i *Inbox) identity(m message) (string, error) {
+	by := map[DedupBy]string{ByCatalog: m.entry.IdempotencyKey, ByEventID: events.DedupMessageID, ByOperationID: events.DedupOperationID}[i.cfg.DedupBy]
+	switch by {
+	case events.DedupOperationID:
+		if m.env.Metadata.OperationID == "" {
+			return "", fmt.Errorf("%s: metadata.operationId is empty, but repeats are recognised by it", m.env.MessageType)
+		}
+		return "op:" + m.env.MessageType + ":" + m.env.Metadata.BusinessKey + ":" + m.env.Metadata.OperationID, nil
+	case events.DedupData:
+		var data struct {
+			Key string `json:"idempotencyKey"`
+		}
+		if err := json.Unmarshal(m.env.Data, &data); err != nil || data.Key == "" {
+			return "", fmt.Errorf("%s: data.idempotencyKey is empty, but repeats are recognised by it", m.env.MessageType)
+		}
+		return "key:" + m.env.MessageType + ":" + data.Key, nil
+	default:
+		return strings.ToLower(m.env.MessageID), nil
+	}
+}
+
+// fingerprint covers what a repeat must have in common: type, version, business
+// key and data in canonical JSON. Times, traces and sequence are not part of it.
+func fingerprint(e events.Envelope) []byte {
+	h := sha256.New()
+	var n [8]byte
+	for _, part := range [][]byte{[]byte(e.MessageType), []byte(strconv.Itoa(e.MessageVersion)), []byte(e.Metadata.BusinessKey), canonical(e.Data)} {
+		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		h.Write(part)
+	}
+	return h.Sum(nil)
+}
+
+// canonical sorts object keys and drops space; numbers keep their digits.
+func canonical(raw json.RawMessage) []byte {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return raw
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// origin is on whose behalf a handler emits: the operation that goes through
+// the message, under ids derived from this group and message (spec O7).
+func (i *Inbox) origin(m message) events.Origin {
+	instance, _ := strconv.ParseInt(m.env.Metadata.ProcessInstanceID, 10, 64)
+	return events.Origin{
+		OperationID: m.env.Metadata.OperationID, BusinessKey: m.env.Metadata.BusinessKey, CorrelationID: m.env.Metadata.CorrelationID,
+		ProcessInstanceKey: instance, Traceparent: m.Header(events.HeaderTraceparent), HTTPIdempotencyKey: m.env.Metadata.HTTPIdempotencyKey,
+		Actor: m.env.Actor, Replay: m.env.Metadata.Replay, IDSeed: i.cfg.Group + "/" + m.id,
+	}
+}
+
+// flat gives headers as they are stored.
+func flat(headers []events.Header) []string {
+	out := make([]string, 0, 2*len(headers))
+	for _, h := range headers {
+		out = append(out, h.Name, h.Value)
+	}
+	return out
+}
+
+func paired(stored []string) []events.Header {
+	out := make([]events.Header, 0, len(stored)/2)
+	for n := 0; n+1 < len(stored); n += 2 {
+		out = append(out, events.Header{Name: stored[n], Value: stored[n+1]})
+	}
+	return out
+}
