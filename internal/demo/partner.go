@@ -23,11 +23,12 @@ type answer struct {
 	status int
 	body   []byte
 
-	OperationID string          `json:"operation_id"`
-	State       string          `json:"state"`
-	Reason      string          `json:"reason"`
-	Result      json.RawMessage `json:"result"`
-	Progress    struct {
+	OperationID string `json:"operation_id"`
+	State       string `json:"state"`
+	Reason      struct {
+		Code string `json:"code"`
+	} `json:"reason"`
+	Progress struct {
 		CurrentStep string `json:"current_step"`
 	} `json:"progress"`
 	Detail string `json:"detail"` // of a problem document

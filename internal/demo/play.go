@@ -225,7 +225,7 @@ func (p *player) run(ctx context.Context, b Booking, result *audit.Booking) (ans
 	if err != nil {
 		return last, err
 	}
-	result.State, result.Reason = last.State, last.Reason
+	result.State, result.Reason = last.State, last.Reason.Code
 	if err := p.finishActs(acts, cancel); err != nil {
 		result.Wrong = err.Error()
 	}
@@ -322,25 +322,11 @@ func fill(v, source any) (any, error) {
 	return v, nil
 }
 
-// extra makes plain bookings beyond the script.
-func extra(n int, template Booking) ([]Booking, error) {
-	var body map[string]any
-	if err := json.Unmarshal(template.Body, &body); err != nil {
-		return nil, err
-	}
-	out := make([]Booking, n)
-	for i := range out {
-		body["booking"] = fmt.Sprintf("G-%05d", i+1)
-		raw, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = Booking{
-			Name: fmt.Sprintf("generated %d", i+1), About: "a plain booking", Tenant: template.Tenant,
-			Key: fmt.Sprintf("generated-%d", i+1), Type: template.Type, Body: raw, Expect: Expect{States: []string{"completed"}},
-		}
-	}
-	return out, nil
+// outcomes are the bookings that have ended so far.
+func (p *player) outcomes() []audit.Booking {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.results)
 }
 
 // differs says how a booking ended otherwise than the script expects, "" when it did not.

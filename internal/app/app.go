@@ -1,0 +1,214 @@
+// Package app puts the travel application together from the library's parts:
+// workers, command sender, relay, saga sweeps and the consumer of the operation
+// records, and the HTTP API for partners. The command `journeyman run` and the
+// demo are two programs made of it.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/vitrip/journeyman/bpmn/models"
+	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/inbox"
+	"github.com/vitrip/journeyman/events/kafka"
+	"github.com/vitrip/journeyman/outbox"
+	"github.com/vitrip/journeyman/sagas"
+	"github.com/vitrip/journeyman/worker"
+	"github.com/vitrip/journeyman/zeebe"
+)
+
+// producer is this application's name in the event catalogs.
+const producer = "tour-workers"
+
+// Suppliers are the base URLs of the companies we buy from.
+type Suppliers struct{ Flight, Hotel, Transfer, Payment string }
+
+// Config says where everything is. Pool, Gateway, Cluster, Brokers, Suppliers and Callback must be set.
+type Config struct {
+	Pool                 *pgxpool.Pool // domain database and record store
+	Schema, RecordSchema string        // "" = the defaults
+
+	Gateway   string // host:port of the Zeebe gateway's gRPC API
+	Plaintext bool   // without TLS
+	REST      string // base URL of the REST API; "" = orphans cannot be told and are only shown
+	Cluster   string // name of the cluster in our rows (path rule 9)
+	Brokers   []string
+	Env       string // environment, for events
+	Suppliers Suppliers
+	Callback  string // base URL of our API, as suppliers reach it
+
+	Concurrency, MaxJobsActive int           // 0 = 16 and 64
+	JobTimeout, CallTimeout    time.Duration // 0 = the worker's defaults
+	SessionTimeout             time.Duration // how long Kafka waits for a dead consumer; 0 = the transport's default
+	Log                        zerolog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Concurrency == 0 {
+		c.Concurrency = 16
+	}
+	if c.MaxJobsActive == 0 {
+		c.MaxJobsActive = 64
+	}
+	return c
+}
+
+func (c Config) check() error {
+	var errs []error
+	if c.Pool == nil {
+		errs = append(errs, errors.New("app: Pool is nil"))
+	}
+	for _, f := range []struct{ name, value string }{
+		{"Gateway", c.Gateway}, {"Cluster", c.Cluster}, {"Env", c.Env}, {"Callback", c.Callback}, {"Suppliers.Flight", c.Suppliers.Flight},
+		{"Suppliers.Hotel", c.Suppliers.Hotel}, {"Suppliers.Transfer", c.Suppliers.Transfer}, {"Suppliers.Payment", c.Suppliers.Payment},
+	} {
+		if f.value == "" {
+			errs = append(errs, fmt.Errorf("app: %s is empty", f.name))
+		}
+	}
+	if len(c.Brokers) == 0 {
+		errs = append(errs, errors.New("app: Brokers is empty"))
+	}
+	return errors.Join(errs...)
+}
+
+// App is the application, connected but not running. Close it.
+type App struct {
+	cfg     Config
+	catalog *events.Catalog
+	conn    *zeebe.Conn
+	bus     *kafka.Client
+	stager  *outbox.Stager
+	queue   *zeebe.Queue
+	sender  *zeebe.Sender
+	sagas   *sagas.Sagas
+	travel  *travel
+	worker  *worker.Worker
+}
+
+// New connects the parts. It does not touch the network beyond that: what cannot be reached shows when it is used.
+// All mistakes in cfg are reported at once.
+func New(cfg Config) (_ *App, err error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	a := &App{cfg: cfg}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	if a.catalog, err = Catalog(); err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	a.stager, err = outbox.NewStager(outbox.Config{
+		Schema: cfg.Schema, Catalog: a.catalog, Producer: producer, Instance: fmt.Sprintf("%s-%d", host, os.Getpid()), Env: cfg.Env,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if a.conn, err = zeebe.Dial(zeebe.Config{Address: cfg.Gateway, Plaintext: cfg.Plaintext, Cluster: cfg.Cluster, Log: cfg.Log}); err != nil {
+		return nil, err
+	}
+	if a.bus, err = kafka.New(kafka.Config{Brokers: cfg.Brokers, SessionTimeout: cfg.SessionTimeout}); err != nil {
+		return nil, err
+	}
+	if a.queue, err = zeebe.NewQueue(cfg.Schema, cfg.Cluster); err != nil {
+		return nil, err
+	}
+	return a, a.build()
+}
+
+// Close ends the connections. The pool is the caller's.
+func (a *App) Close() error {
+	var errs []error
+	if a.bus != nil {
+		errs = append(errs, a.bus.Close())
+	}
+	if a.conn != nil {
+		errs = append(errs, a.conn.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Subscriber joins consumer groups of the application's bus.
+func (a *App) Subscriber() events.Subscriber { return a.bus }
+
+// Work runs everything of a worker process until ctx ends, then drains.
+func (a *App) Work(ctx context.Context) error {
+	relay, err := outbox.NewRelay(a.cfg.Pool, a.bus, outbox.RelayConfig{Schema: a.cfg.Schema, Stager: a.stager, Log: a.cfg.Log})
+	if err != nil {
+		return err
+	}
+	records, err := inbox.New(a.bus, a.cfg.Pool, inbox.Config{
+		Group: "operation-records", Catalog: a.catalog, Schema: a.recordSchema(), Concurrency: 4, Log: a.cfg.Log,
+	}, a.sagas.Routes()...)
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for name, run := range map[string]func(context.Context) error{
+		"worker": a.worker.Run, "relay": relay.Run, "sagas": a.sagas.Run, "records": records.Run,
+	} {
+		g.Go(func() error {
+			if err := run(ctx); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+func (a *App) recordSchema() string {
+	if a.cfg.RecordSchema == "" {
+		return sagas.DefaultRecordSchema
+	}
+	return a.cfg.RecordSchema
+}
+
+// API is the HTTP API for partners, by static bearer token, with the addresses that suppliers call back.
+func (a *App) API(tokens map[string]sagas.Principal) (http.Handler, error) {
+	auth, err := sagas.NewStaticTokens(tokens)
+	if err != nil {
+		return nil, err
+	}
+	operations, err := a.sagas.Handler(sagas.HTTPConfig{Auth: auth})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", operations)
+	a.travel.callbacks(mux)
+	return mux, nil
+}
+
+// Deploy deploys the models of the travel sagas.
+func (a *App) Deploy(ctx context.Context) error {
+	var resources []zeebe.Resource
+	for _, name := range models.Names() {
+		content, err := models.Read(name)
+		if err != nil {
+			return err
+		}
+		resources = append(resources, zeebe.Resource{Name: name, Content: content})
+	}
+	if _, err := a.conn.Deploy(ctx, resources...); err != nil {
+		return fmt.Errorf("deploy models: %w", err)
+	}
+	return nil
+}

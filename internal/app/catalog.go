@@ -1,0 +1,52 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/vitrip/journeyman/dedup"
+	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/inbox"
+	"github.com/vitrip/journeyman/outbox"
+	"github.com/vitrip/journeyman/sagas"
+	"github.com/vitrip/journeyman/zeebe"
+)
+
+// Catalog is the catalog of every message of the application.
+func Catalog() (*events.Catalog, error) {
+	var all []*events.Catalog
+	for name, text := range catalogs() {
+		c, err := events.ParseCatalog(text)
+		if err != nil {
+			return nil, fmt.Errorf("catalog of %s: %w", name, err)
+		}
+		all = append(all, c)
+	}
+	return events.Merge(all...)
+}
+
+// Migrate brings the tables of every part up to date.
+func Migrate(ctx context.Context, pool *pgxpool.Pool, schema, recordSchema string) error {
+	type step struct {
+		schema string
+		run    func(ctx context.Context, schema string) error
+	}
+	steps := []step{
+		{schema, func(ctx context.Context, s string) error { return zeebe.Migrate(ctx, pool, s) }},
+		{schema, func(ctx context.Context, s string) error { return dedup.Migrate(ctx, pool, s) }},
+		{schema, func(ctx context.Context, s string) error { return outbox.Migrate(ctx, pool, s) }},
+		{schema, func(ctx context.Context, s string) error { return inbox.Migrate(ctx, pool, s) }},
+		{schema, func(ctx context.Context, s string) error { return sagas.Migrate(ctx, pool, s) }},
+		{recordSchema, func(ctx context.Context, s string) error { return inbox.Migrate(ctx, pool, s) }},
+		{recordSchema, func(ctx context.Context, s string) error { return sagas.MigrateRecords(ctx, pool, s) }},
+		{schema, func(ctx context.Context, s string) error { return migrateTravel(ctx, pool, s) }},
+	}
+	for _, m := range steps {
+		if err := m.run(ctx, m.schema); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vitrip/journeyman/internal/app"
+	"github.com/vitrip/journeyman/internal/crash"
+)
+
+// newRun is the worker process: workers, command sender, relay, saga sweeps and the consumer of the operation records.
+func newRun(s Streams) *cobra.Command {
+	var db databaseFlags
+	var cfg app.Config
+	var level string
+	var connections int32
+	var untilClosed bool
+	cmd := &cobra.Command{
+		Use: "run", Short: "Run the worker process",
+		Long: `Run activates the jobs of the travel models, sends recorded answers, relays events to Kafka,
+sweeps up what dead processes left, and moves the operation records.
+
+SIGTERM or Ctrl-C drains: no new jobs, running ones are finished or handed back, then exit 0.
+A second signal ends the process at once; nothing is lost by that.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := required(cmd, "dsn", "zeebe", "kafka", "cluster", "flight", "hotel", "transfer", "payment", "callback"); err != nil {
+				return err
+			}
+			log, err := newLog(s, "journeyman-run", level)
+			if err != nil {
+				return err
+			}
+			if err := crash.Arm(s.Getenv("CRASH_AT"), s.Getenv("CRASH_LOG")); err != nil {
+				return fmt.Errorf("CRASH_AT: %w", err)
+			}
+			ctx := cmd.Context()
+			if untilClosed {
+				var cancel context.CancelFunc
+				ctx, cancel = untilEOF(ctx, s.In)
+				defer cancel()
+			}
+			cfg.Schema, cfg.RecordSchema, cfg.Log = db.schema, db.recordSchema, log
+			return runWorkers(ctx, db, connections, cfg)
+		},
+	}
+	db.add(cmd)
+	f := cmd.Flags()
+	f.StringVar(&cfg.Gateway, "zeebe", "", "host:port of the Zeebe gateway's gRPC API")
+	f.BoolVar(&cfg.Plaintext, "zeebe-plaintext", false, "connect to the gateway without TLS")
+	f.StringVar(&cfg.REST, "rest", "", "base URL of the REST API, to tell orphans from answers that were accepted")
+	f.StringVar(&cfg.Cluster, "cluster", "", "name of the Zeebe cluster in our rows; never reuse it for a rebuilt one")
+	f.StringSliceVar(&cfg.Brokers, "kafka", nil, "Kafka brokers, host:port, comma-separated")
+	f.StringVar(&cfg.Env, "environment", "development", "name of the environment, in events")
+	f.StringVar(&cfg.Suppliers.Flight, "flight", "", "base URL of the flight supplier")
+	f.StringVar(&cfg.Suppliers.Hotel, "hotel", "", "base URL of the hotel supplier")
+	f.StringVar(&cfg.Suppliers.Transfer, "transfer", "", "base URL of the transfer supplier")
+	f.StringVar(&cfg.Suppliers.Payment, "payment", "", "base URL of the payment provider")
+	f.StringVar(&cfg.Callback, "callback", "", "base URL where suppliers reach our API")
+	f.IntVar(&cfg.Concurrency, "concurrency", 16, "handlers at once")
+	f.IntVar(&cfg.MaxJobsActive, "max-jobs-active", 64, "jobs taken and not yet answered")
+	f.DurationVar(&cfg.JobTimeout, "job-timeout", 30*time.Second, "a job is ours this long, extended while it runs")
+	f.DurationVar(&cfg.CallTimeout, "call-timeout", 20*time.Second, "one call of a supplier")
+	f.DurationVar(&cfg.SessionTimeout, "session-timeout", 10*time.Second, "how long Kafka waits for a dead consumer of ours")
+	f.Int32Var(&connections, "connections", 32, "largest number of database connections")
+	f.StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or disabled")
+	f.BoolVar(&untilClosed, "until-stdin-closes", false, "drain when standard input closes: the process that started this one has ended")
+	for flag, variable := range map[string]string{
+		"zeebe": "JOURNEYMAN_ZEEBE", "zeebe-plaintext": "JOURNEYMAN_ZEEBE_PLAINTEXT", "rest": "JOURNEYMAN_REST", "cluster": "JOURNEYMAN_CLUSTER",
+		"kafka": "JOURNEYMAN_KAFKA", "environment": "JOURNEYMAN_ENV", "flight": "JOURNEYMAN_FLIGHT", "hotel": "JOURNEYMAN_HOTEL",
+		"transfer": "JOURNEYMAN_TRANSFER", "payment": "JOURNEYMAN_PAYMENT", "callback": "JOURNEYMAN_CALLBACK", "concurrency": "JOURNEYMAN_CONCURRENCY",
+		"max-jobs-active": "JOURNEYMAN_MAX_JOBS_ACTIVE", "job-timeout": "JOURNEYMAN_JOB_TIMEOUT", "call-timeout": "JOURNEYMAN_CALL_TIMEOUT",
+		"session-timeout": "JOURNEYMAN_SESSION_TIMEOUT",
+		"connections":     "JOURNEYMAN_CONNECTIONS", "log-level": "JOURNEYMAN_LOG_LEVEL",
+	} {
+		env(cmd, flag, variable)
+	}
+	return cmd
+}
+
+// runWorkers works until ctx ends.
+func runWorkers(ctx context.Context, db databaseFlags, connections int32, cfg app.Config) error {
+	pool, err := db.open(ctx, connections)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	cfg.Pool = pool
+	a, err := app.New(cfg)
+	if err != nil {
+		return exit(ExitUsage, err)
+	}
+	err = a.Work(ctx)
+	if closing := a.Close(); err == nil {
+		err = closing
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return exit(ExitWrong, err)
+	}
+	return nil // drained: stopping by a signal is how this command ends
+}
+
+// untilEOF ends the context when in is closed by whoever holds its other end.
+func untilEOF(ctx context.Context, in io.Reader) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	return ctx, cancel
+}
