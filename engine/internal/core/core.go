@@ -102,6 +102,9 @@ func (c *Core) later(fn func()) { c.queue = append(c.queue, step{fn: fn}) }
 
 func (c *Core) push(o op, el *Element) { c.queue = append(c.queue, step{op: o, el: el}) }
 
+// compactAt is how many done steps may lie at the front of the queue.
+const compactAt = 4096
+
 // Run executes at most limit queued steps and reports whether the queue is empty.
 // A model that loops for ever therefore cannot keep the engine's lock.
 func (c *Core) Run(limit int) bool {
@@ -109,8 +112,11 @@ func (c *Core) Run(limit int) bool {
 		s := c.queue[c.head]
 		c.queue[c.head] = step{}
 		c.head++
-		if c.head == len(c.queue) {
+		switch {
+		case c.head == len(c.queue):
 			c.queue, c.head = c.queue[:0], 0
+		case c.head >= compactAt: // a queue that never empties must not grow for ever
+			c.queue, c.head = append(c.queue[:0], c.queue[c.head:]...), 0
 		}
 		switch {
 		case s.fn != nil:

@@ -62,6 +62,10 @@ type Instance struct {
 	Caller  *Element // call activity that started it; nil for a root instance
 	Depth   int      // call depth, 0 for a root instance
 
+	elements  []*Element
+	jobs      []*Job
+	incs      []*Incident
+	vars      []*Variable
 	lock      string // message start lock held, empty when none
 	corrKey   string
 	incidents int   // active incidents
@@ -90,6 +94,9 @@ func (c *Core) newElement(n *Node, parent *Element) *Element {
 	}
 	c.elements[e.Key] = e
 	c.elemOrder = append(c.elemOrder, e)
+	if e.Inst != nil {
+		e.Inst.elements = append(e.Inst.elements, e)
+	}
 	return e
 }
 

@@ -46,6 +46,7 @@ func (c *Core) addIncident(inc *Incident) {
 	inc.Key, inc.Created, inc.Active = c.key(), c.now, true
 	c.incidents[inc.Key] = inc
 	c.incOrder = append(c.incOrder, inc)
+	inc.El.Inst.incs = append(inc.El.Inst.incs, inc)
 	inc.El.Inst.incidents++
 }
 

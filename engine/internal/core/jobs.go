@@ -36,7 +36,6 @@ type Job struct {
 	ErrorCode string
 	End       time.Time
 	Recorded  string // last exported state, as REST v2 shows it
-	Kind      string
 
 	index    int // position in its type's queue, -1 when not activatable
 	timer    *timer
@@ -73,9 +72,10 @@ func (c *Core) evalJob(e *Element) (*jobValues, error) {
 }
 
 func (c *Core) createJob(e *Element, v *jobValues) {
-	j := &Job{Key: c.key(), Type: v.typ, El: e, Retries: v.retries, Headers: v.headers, index: -1, Recorded: "CREATED", Kind: "BPMN_ELEMENT"}
+	j := &Job{Key: c.key(), Type: v.typ, El: e, Retries: v.retries, Headers: v.headers, index: -1, Recorded: "CREATED"}
 	c.jobs[j.Key] = j
 	c.jobOrder = append(c.jobOrder, j)
+	e.Inst.jobs = append(e.Inst.jobs, j)
 	e.job = j
 	c.makeActivatable(j)
 }
@@ -267,7 +267,6 @@ type Activated struct {
 	Retries   int32
 	Deadline  time.Time
 	Variables string
-	UserTask  bool
 }
 
 // maxBatch bounds the variables of one batch and of one job, just under gRPC's 4 MB.

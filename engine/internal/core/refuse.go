@@ -13,6 +13,9 @@ func (c *compiler) refuseUnsupported(e *bpmn.Element) {
 		c.refuse(e, "element type %q is not supported by the embedded engine", e.Kind)
 	}
 	for _, u := range e.Unknown {
+		if u == "zeebe:formDefinition" && e.Kind == bpmn.KindStartEvent {
+			continue // a start form concerns the task list only
+		}
 		if strings.HasPrefix(u, "zeebe:") {
 			c.refuse(e, "%s is not supported by the embedded engine", u)
 		}

@@ -59,6 +59,7 @@ func (c *Core) setLocal(e *Element, name string, value json.RawMessage) {
 	e.vars[name] = v
 	c.variables[v.Key] = v
 	c.varOrder = append(c.varOrder, v)
+	e.Inst.vars = append(e.Inst.vars, v)
 }
 
 func (c *Core) mergeLocal(e *Element, d Doc) {

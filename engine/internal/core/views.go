@@ -6,10 +6,11 @@ import "iter"
 // Like every read it needs the caller's lock.
 func (c *Core) Instances() iter.Seq[*Instance] { return each(c.instOrder) }
 
-// Elements yields all element instances but process instances, oldest first.
-func (c *Core) Elements() iter.Seq[*Element] {
+// Elements yields the element instances of one process instance, or of all
+// when of is 0, oldest first; process instances themselves are left out.
+func (c *Core) Elements(of int64) iter.Seq[*Element] {
 	return func(yield func(*Element) bool) {
-		for _, e := range c.elemOrder {
+		for e := range some(c, of, c.elemOrder, func(i *Instance) []*Element { return i.elements }) {
 			if e.Parent != nil && !yield(e) {
 				return
 			}
@@ -17,20 +18,37 @@ func (c *Core) Elements() iter.Seq[*Element] {
 	}
 }
 
-// Jobs yields all jobs, oldest first.
-func (c *Core) Jobs() iter.Seq[*Job] { return each(c.jobOrder) }
+// Jobs yields the jobs of one process instance, or all when of is 0, oldest first.
+func (c *Core) Jobs(of int64) iter.Seq[*Job] {
+	return some(c, of, c.jobOrder, func(i *Instance) []*Job { return i.jobs })
+}
 
-// Incidents yields all incidents, oldest first.
-func (c *Core) Incidents() iter.Seq[*Incident] { return each(c.incOrder) }
+// Incidents yields the incidents of one process instance, or all when of is 0, oldest first.
+func (c *Core) Incidents(of int64) iter.Seq[*Incident] {
+	return some(c, of, c.incOrder, func(i *Instance) []*Incident { return i.incs })
+}
 
-// Variables yields all variables, oldest first.
-func (c *Core) Variables() iter.Seq[*Variable] { return each(c.varOrder) }
+// Variables yields the variables of one process instance, or all when of is 0, oldest first.
+func (c *Core) Variables(of int64) iter.Seq[*Variable] {
+	return some(c, of, c.varOrder, func(i *Instance) []*Variable { return i.vars })
+}
 
 // Definitions yields all deployed process versions, oldest first.
 func (c *Core) Definitions() iter.Seq[*Process] { return each(c.procOrder) }
 
 // UserTasks yields all native user tasks, oldest first.
 func (c *Core) UserTasks() iter.Seq[*UserTask] { return each(c.taskOrder) }
+
+// some narrows a list to one process instance; an unknown one has nothing.
+func some[T any](c *Core, of int64, all []T, part func(*Instance) []T) iter.Seq[T] {
+	if of == 0 {
+		return each(all)
+	}
+	if i := c.instances[of]; i != nil {
+		return each(part(i))
+	}
+	return each[T](nil)
+}
 
 func each[T any](list []T) iter.Seq[T] {
 	return func(yield func(T) bool) {

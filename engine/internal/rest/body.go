@@ -105,11 +105,3 @@ func tenant(id string) error {
 	}
 	return problemf(http.StatusBadRequest, "Expected to handle request with tenant identifier '%s', but multi-tenancy is disabled", id)
 }
-
-func optional(k int64) *key {
-	if k == 0 {
-		return nil
-	}
-	v := key(k)
-	return &v
-}

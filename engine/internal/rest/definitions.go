@@ -46,13 +46,13 @@ func (s *server) searchDefinitions(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var items []definitionItem
+	g := gather[definitionItem]{plan: p}
 	s.broker.View(func(c *core.Core) {
 		for d := range c.Definitions() {
-			items = append(items, viewDefinition(c, d))
+			g.add(viewDefinition(c, d))
 		}
 	})
-	return page0(p.run(items))
+	return g.answer()
 }
 
 func (s *server) definition(r *http.Request) (*core.Process, *definitionItem, error) {

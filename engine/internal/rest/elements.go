@@ -71,13 +71,13 @@ func (s *server) searchElements(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var items []elementItem
+	g := gather[elementItem]{plan: p}
 	s.broker.View(func(c *core.Core) {
-		for e := range c.Elements() {
-			items = append(items, viewElement(e))
+		for e := range c.Elements(p.instance) {
+			g.add(viewElement(e))
 		}
 	})
-	return page0(p.run(items))
+	return g.answer()
 }
 
 func (s *server) getElement(r *http.Request) (any, error) {

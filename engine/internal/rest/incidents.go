@@ -60,15 +60,13 @@ var incidentSearch = searchable[incidentItem]{
 }
 
 func (s *server) incidents(p *plan[incidentItem], of int64) (any, error) {
-	var items []incidentItem
+	g := gather[incidentItem]{plan: p}
 	s.broker.View(func(c *core.Core) {
-		for i := range c.Incidents() {
-			if of == 0 || i.El.Inst.Key == of {
-				items = append(items, viewIncident(i))
-			}
+		for i := range c.Incidents(of) {
+			g.add(viewIncident(i))
 		}
 	})
-	return page0(p.run(items))
+	return g.answer()
 }
 
 func (s *server) searchIncidents(r *http.Request) (any, error) {
@@ -76,7 +74,7 @@ func (s *server) searchIncidents(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.incidents(p, 0)
+	return s.incidents(p, p.instance)
 }
 
 func (s *server) searchInstanceIncidents(r *http.Request) (any, error) {

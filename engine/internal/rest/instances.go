@@ -99,23 +99,21 @@ func (s *server) searchInstances(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var items []instanceItem
+	g := gather[instanceItem]{plan: p}
 	s.broker.View(func(c *core.Core) {
+		if one := c.Instance(p.instance); p.instance != 0 {
+			if one != nil && (byVariable == nil || byVariable(one)) {
+				g.add(viewInstance(c, one))
+			}
+			return
+		}
 		for i := range c.Instances() {
 			if byVariable == nil || byVariable(i) {
-				items = append(items, viewInstance(c, i))
+				g.add(viewInstance(c, i))
 			}
 		}
 	})
-	return page0(p.run(items))
-}
-
-// page0 keeps a typed error from becoming a value.
-func page0[T any](res results[T], err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
-	return res, nil
+	return g.answer()
 }
 
 // variableFilter takes "variables" out of an instance filter: all must equal root variables.

@@ -91,11 +91,11 @@ func (s *server) searchJobs(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var items []jobItem
+	g := gather[jobItem]{plan: p}
 	s.broker.View(func(c *core.Core) {
-		for j := range c.Jobs() {
-			items = append(items, viewJob(j))
+		for j := range c.Jobs(p.instance) {
+			g.add(viewJob(j))
 		}
 	})
-	return page0(p.run(items))
+	return g.answer()
 }

@@ -73,6 +73,9 @@ type plan[T any] struct {
 	limit   int
 	of      *searchable[T]
 	desc    []bool
+
+	// instance narrows what is looked at: the process instance key that the filter asks for, 0 = any.
+	instance int64
 }
 
 // prepare reads and validates the body of a search.
@@ -97,6 +100,9 @@ func (s *searchable[T]) plan(q query) (*plan[T], error) {
 			return nil, err
 		}
 		tests = append(tests, func(v T) bool { return match(f.get(v)) })
+		if k, err := parseOperand(name, kindKey, raw); err == nil && name == "processInstanceKey" {
+			p.instance, _ = k.(int64)
+		}
 	}
 	p.keep = func(v T) bool {
 		for _, t := range tests {
@@ -226,13 +232,30 @@ func (p *plan[T]) parseCursor(text string) ([]any, error) {
 	return values, nil
 }
 
-// run filters, sorts and pages the items.
-func (p *plan[T]) run(items []T) (results[T], error) {
-	kept := make([]T, 0, min(len(items), p.limit))
-	for _, v := range items {
-		if p.keep(v) {
-			kept = append(kept, v)
-		}
+// gather is what a search found, in the order of its source.
+type gather[T any] struct {
+	plan  *plan[T]
+	items []T
+}
+
+func (g *gather[T]) add(v T) {
+	if g.plan.keep(v) {
+		g.items = append(g.items, v)
+	}
+}
+
+// answer sorts and pages the items.
+func (g *gather[T]) answer() (any, error) {
+	res, err := g.plan.page(g.items)
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+func (p *plan[T]) page(kept []T) (results[T], error) {
+	if kept == nil {
+		kept = []T{}
 	}
 	slices.SortStableFunc(kept, p.compare)
 	total := len(kept)

@@ -85,13 +85,13 @@ func (s *server) searchUserTasks(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var items []userTaskItem
+	g := gather[userTaskItem]{plan: p}
 	s.broker.View(func(c *core.Core) {
 		for t := range c.UserTasks() {
-			items = append(items, viewUserTask(t))
+			g.add(viewUserTask(t))
 		}
 	})
-	return page0(p.run(items))
+	return g.answer()
 }
 
 func (s *server) getUserTask(r *http.Request) (any, error) {

@@ -41,13 +41,13 @@ func (s *server) searchVariables(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var items []variableItem
+	g := gather[variableItem]{plan: p}
 	s.broker.View(func(c *core.Core) {
-		for v := range c.Variables() {
-			items = append(items, viewVariable(v))
+		for v := range c.Variables(p.instance) {
+			g.add(viewVariable(v))
 		}
 	})
-	res, err := p.run(items)
+	res, err := p.page(g.items)
 	if err != nil {
 		return nil, err
 	}
