@@ -23,26 +23,25 @@ type Stager interface {
 	Wake()
 }
 
-// ElementState is what became of an element instance.
-type ElementState string
-
-// The states that matter behind an answer that was not accepted (path rule 14). "" = not known (yet).
+// The states of an element instance that matter behind an answer that was not accepted (path rule 14). "" = not known (yet).
 const (
-	ElementActive     ElementState = "ACTIVE"
-	ElementCompleted  ElementState = "COMPLETED"
-	ElementTerminated ElementState = "TERMINATED"
+	ElementActive     = "ACTIVE"
+	ElementCompleted  = "COMPLETED"
+	ElementTerminated = "TERMINATED"
 )
 
 // Elements tells the state of an element instance; [rest.Client] is one. An instance that is not found (yet) is "" without an error.
+//
+// [rest.Client]: https://pkg.go.dev/github.com/vitrip/journeyman/zeebe/rest#Client
 type Elements interface {
-	ElementState(ctx context.Context, elementInstanceKey int64) (ElementState, error)
+	ElementState(ctx context.Context, elementInstanceKey int64) (string, error)
 }
 
-// ElementsFunc makes Elements from a function, for example from a closure over a rest.Client.
-type ElementsFunc func(ctx context.Context, elementInstanceKey int64) (ElementState, error)
+// ElementsFunc makes Elements from a function.
+type ElementsFunc func(ctx context.Context, elementInstanceKey int64) (string, error)
 
 // ElementState calls f.
-func (f ElementsFunc) ElementState(ctx context.Context, elementInstanceKey int64) (ElementState, error) {
+func (f ElementsFunc) ElementState(ctx context.Context, elementInstanceKey int64) (string, error) {
 	return f(ctx, elementInstanceKey)
 }
 
