@@ -1,5 +1,180 @@
 package outbox_test
 
-const envChild = "JOURNEYMAN_TEST_OUTBOX_CHILD"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
 
-func child(string) {}
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/kafka"
+	"github.com/vitrip/journeyman/internal/crash"
+	"github.com/vitrip/journeyman/outbox"
+)
+
+// Variables with which the test binary starts itself as a relay that dies.
+const (
+	envChild   = "JOURNEYMAN_TEST_OUTBOX_CHILD" // DSN
+	envBrokers = "JOURNEYMAN_TEST_OUTBOX_BROKERS"
+	envArm     = "JOURNEYMAN_TEST_OUTBOX_ARM"
+	envLog     = "JOURNEYMAN_TEST_OUTBOX_LOG"
+)
+
+// child is the relay process: it runs until it is killed.
+func child(dsn string) {
+	err := func() error {
+		if err := crash.Arm(os.Getenv(envArm), os.Getenv(envLog)); err != nil {
+			return err
+		}
+		ctx := context.Background()
+		pool, err := pgxpool.New(ctx, dsn)
+		if err != nil {
+			return err
+		}
+		k, err := kafka.New(kafka.Config{Brokers: strings.Split(os.Getenv(envBrokers), ",")})
+		if err != nil {
+			return err
+		}
+		r, err := outbox.NewRelay(pool, k, outbox.RelayConfig{Lanes: 1, Batch: 10, Lease: time.Second})
+		if err != nil {
+			return err
+		}
+		return r.Run(ctx)
+	}()
+	fmt.Fprintln(os.Stderr, "child ended:", err)
+	os.Exit(3)
+}
+
+// broker of real wire format, and what a consumer sees of it.
+func kafkaFor(t *testing.T, partitions int) (*kafka.Client, []string) {
+	t.Helper()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	k, err := kafka.New(kafka.Config{Brokers: cluster.ListenAddrs()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = k.Close() })
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	topics := catalog(t).Topics()
+	for i := range topics {
+		topics[i].Partitions = partitions
+	}
+	if err := k.EnsureTopics(ctx, 1, topics...); err != nil {
+		t.Fatal(err)
+	}
+	return k, cluster.ListenAddrs()
+}
+
+// topicLog reads n distinct messages, and what repeats came before the last of them, in order per key and topic.
+func (f *fixture) topicLog(k *kafka.Client, n int, topics ...string) []events.Record {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.ctx, 30*time.Second)
+	defer cancel()
+	c, err := k.Subscribe(ctx, "audit-"+events.NewID(), topics...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer c.Close() //nolint:errcheck // reading is the test
+	var log []events.Record
+	seen := map[string]bool{}
+	for len(seen) < n {
+		d, err := c.Fetch(ctx)
+		if err != nil {
+			f.Fatalf("read %d distinct of %d messages: %v", len(seen), n, err)
+		}
+		seen[d.Header(events.HeaderEventID)] = true
+		log = append(log, d.Record)
+	}
+	return log
+}
+
+// The relay process is killed at each step, then another takes over: nothing
+// is lost, no key is reordered, and only what was acknowledged and not deleted
+// comes twice.
+func TestRelay_KilledAtEachStep(t *testing.T) {
+	t.Parallel()
+	for point, maxDuplicates := range map[string]int{"relay.publish.before": 0, "relay.publish.acked": 10, "relay.delete.after": 0} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			k, addrs := kafkaFor(t, 4)
+			const n = 60
+			for i := range n / 2 {
+				key := fmt.Sprintf("K-%d", i%5)
+				if err := f.stage(origin(fmt.Sprintf("op-%d", i)), []events.Message{created(key, i), created(key, i)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			log := filepath.Join(t.TempDir(), "points")
+			cmd := exec.CommandContext(f.ctx, os.Args[0])
+			cmd.Env = append(os.Environ(), envChild+"="+f.pool.Config().ConnString(), envBrokers+"="+strings.Join(addrs, ","), envArm+"="+point+":2", envLog+"="+log)
+			out, err := cmd.CombinedOutput()
+			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL { //nolint:forcetypeassert // Unix
+				t.Fatalf("child ended with %v, want SIGKILL\n%s", err, out)
+			}
+			if text, err := os.ReadFile(log); err != nil || !strings.HasPrefix(string(text), point) {
+				t.Fatalf("point not recorded: %q, %v", text, err)
+			}
+			f.relay(k, func(c *outbox.RelayConfig) { c.Stager = nil; c.Lease = time.Second })
+			f.eventually("an empty outbox", func() bool { return f.count(`SELECT count(*) FROM journeyman.outbox`) == 0 })
+			records := f.topicLog(k, n, "test.thing.created.v1")
+			if bad := inversions(records); bad > 0 {
+				t.Errorf("%d inversions: %v", bad, brief(records))
+			}
+			if dup := len(records) - n; dup > maxDuplicates {
+				t.Errorf("%d duplicates, want at most %d", dup, maxDuplicates)
+			}
+			if logged := f.count(`SELECT count(DISTINCT event_id) FROM journeyman.event_log`); logged != n {
+				t.Errorf("event log has %d of %d", logged, n)
+			}
+		})
+	}
+}
+
+// The whole way: eight writers with slow commits, four relays, a broker over the wire.
+func TestRelay_OrderAndLossOverKafka(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	k, _ := kafkaFor(t, 4)
+	for range 4 {
+		f.relay(k, func(c *outbox.RelayConfig) { c.Batch = 200; c.Lease = time.Second })
+	}
+	committed := f.write(8, 40, 2*time.Second)
+	f.eventually("an empty outbox", func() bool { return f.count(`SELECT count(*) FROM journeyman.outbox`) == 0 })
+	records := f.topicLog(k, committed, "test.thing.created.v1", "test.thing.renamed.v1")
+	// Across topics there is no order to read, so each topic by itself: sequences must grow.
+	byTopic := map[string]map[string]int{}
+	seen := map[string]bool{}
+	for _, r := range records {
+		id := r.Header(events.HeaderEventID)
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		last := byTopic[r.Topic]
+		if last == nil {
+			last = map[string]int{}
+			byTopic[r.Topic] = last
+		}
+		if n := sequence(r); n <= last[r.Key] {
+			t.Errorf("topic %s key %s: sequence %d after %d", r.Topic, r.Key, n, last[r.Key])
+		} else {
+			last[r.Key] = n
+		}
+	}
+	t.Logf("committed %d, duplicates %d", committed, len(records)-committed)
+}

@@ -13,6 +13,35 @@ import (
 	"github.com/vitrip/journeyman/outbox"
 )
 
+// write commits transactions of three messages over keys for the given time,
+// one in a hundred slow, and gives the number of messages.
+func (f *fixture) write(writers, keys int, during time.Duration) int {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.ctx, during)
+	defer cancel()
+	var committed atomic.Int64
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				var slow []string
+				if rand.IntN(100) == 0 {
+					slow = []string{`SELECT pg_sleep(0.02)`}
+				}
+				a, b := fmt.Sprintf("K-%d", rand.IntN(keys)), fmt.Sprintf("K-%d", rand.IntN(keys))
+				msgs := []events.Message{created(a, n), renamed(b, n), created(a, n)}
+				if err := f.stage(origin(fmt.Sprintf("op-%d-%d", w, n)), msgs, slow...); err != nil {
+					f.Errorf("stage: %v", err)
+					return
+				}
+				committed.Add(int64(len(msgs)))
+			}
+		})
+	}
+	wg.Wait()
+	return int(committed.Load())
+}
+
 // Eight writers with slow commits, four relays that come and go: every
 // committed row is published, and each key's first deliveries are in sequence.
 func TestRelay_OrderAndLoss(t *testing.T) {
@@ -35,33 +64,21 @@ func TestRelay_OrderAndLoss(t *testing.T) {
 	for i := range stops {
 		_, stops[i] = f.relay(bk, fast)
 	}
-	ctx, cancel := context.WithTimeout(f.ctx, 3*time.Second)
-	defer cancel()
-	var committed atomic.Int64
+	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	for w := range 8 {
-		wg.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				var slow []string
-				if rand.IntN(100) == 0 {
-					slow = []string{`SELECT pg_sleep(0.02)`}
-				}
-				a, b := fmt.Sprintf("K-%d", rand.IntN(40)), fmt.Sprintf("K-%d", rand.IntN(40))
-				msgs := []events.Message{created(a, n), renamed(b, n), created(a, n)}
-				if err := f.stage(origin(fmt.Sprintf("op-%d-%d", w, n)), msgs, slow...); err != nil {
-					t.Errorf("stage: %v", err)
-					return
-				}
-				committed.Add(int64(len(msgs)))
-			}
-		})
-	}
 	wg.Go(func() { // relays leave and come back while rows flow
-		for i := 0; ctx.Err() == nil; i++ {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
 			stops[i%4]()
 			_, stops[i%4] = f.relay(bk, fast)
 		}
 	})
+	committed := f.write(8, 40, 3*time.Second)
+	close(stop)
 	wg.Wait()
 	f.eventually("an empty outbox", func() bool { return f.count(`SELECT count(*) FROM journeyman.outbox`) == 0 })
 	for _, stop := range stops {
@@ -72,14 +89,14 @@ func TestRelay_OrderAndLoss(t *testing.T) {
 	for _, r := range log {
 		ids[r.Header(events.HeaderEventID)] = true
 	}
-	if int64(len(ids)) != committed.Load() {
-		t.Errorf("published %d distinct messages of %d committed", len(ids), committed.Load())
+	if len(ids) != committed {
+		t.Errorf("published %d distinct messages of %d committed", len(ids), committed)
 	}
 	if n := inversions(log); n > 0 {
 		t.Errorf("%d inversions", n)
 	}
-	if n := f.count(`SELECT count(*) FROM journeyman.event_log`); int64(n) != committed.Load() {
-		t.Errorf("event log has %d rows of %d", n, committed.Load())
+	if n := f.count(`SELECT count(*) FROM journeyman.event_log`); n != committed {
+		t.Errorf("event log has %d rows of %d", n, committed)
 	}
-	t.Logf("committed %d, duplicates %d", committed.Load(), len(log)-len(ids))
+	t.Logf("committed %d, duplicates %d", committed, len(log)-len(ids))
 }
