@@ -93,7 +93,7 @@ func render(schema string) queries {
 			WHERE a.before ->> 'cluster' = $1 AND a.before ->> 'process_instance_key' = $2 ORDER BY a.seq`),
 
 		// Which operation and saga stand behind an incident: by element instance, else by job, and the saga by its process instance.
-		// Index operation_instance.
+		// Indexes operation_instance, saga_open.
 		incidentContext: r(`SELECT i.n, coalesce(o.operation_id, ''), coalesce(s.id, ''), coalesce(s.type, ''), coalesce(s.business_key, ''), coalesce(s.state, '')
 			FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[]) i (n, process_instance_key, element_instance_key, job_key)
 			LEFT JOIN LATERAL (SELECT x.operation_id, x.saga_id FROM {{schema}}.operation x WHERE x.cluster = $1 AND x.process_instance_key = i.process_instance_key
@@ -101,7 +101,8 @@ func render(schema string) queries {
 				ORDER BY x.created_at DESC LIMIT 1) o ON true
 			LEFT JOIN LATERAL (SELECT y.saga_id FROM {{schema}}.operation y WHERE y.cluster = $1 AND y.process_instance_key = i.process_instance_key
 				AND y.saga_id <> '' LIMIT 1) p ON true
-			LEFT JOIN {{schema}}.saga s ON s.id = coalesce(nullif(o.saga_id, ''), p.saga_id)`),
+			LEFT JOIN {{schema}}.saga g ON g.closed_at IS NULL AND g.cluster = $1 AND g.process_instance_key = i.process_instance_key
+			LEFT JOIN {{schema}}.saga s ON s.id = coalesce(nullif(o.saga_id, ''), p.saga_id, g.id)`),
 
 		operationsByID: r(`SELECT ` + operationColumns + ` FROM {{schema}}.operation o WHERE o.operation_id = ANY ($1)`),
 

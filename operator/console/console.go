@@ -13,11 +13,13 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/vitrip/journeyman/bpmn"
 	"github.com/vitrip/journeyman/operator"
 )
 
@@ -84,6 +86,7 @@ func (c *console) routes() *http.ServeMux {
 	mux.HandleFunc("GET /style.css", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
 		_, _ = w.Write(style)
+		_, _ = io.WriteString(w, bpmn.StyleSheet())
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, http.StatusNotFound, fmt.Errorf("there is no page %s", r.URL.Path))

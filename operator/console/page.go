@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -64,6 +65,7 @@ func functions() template.FuncMap {
 	return template.FuncMap{
 		"stamp":   stamp,
 		"deref":   deref,
+		"path":    url.PathEscape,
 		"tone":    tone,
 		"seconds": func(s float64) string { return time.Duration(s * float64(time.Second)).Round(time.Second).String() },
 		"words":   func(s []string) string { return strings.Join(s, ", ") },
