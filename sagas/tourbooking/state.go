@@ -94,6 +94,8 @@ var moves = map[move]State{ //nolint:gochecknoglobals // a constant table
 	{Failed, SegmentReleased}:             Failed,
 	{Expired, SegmentReleased}:            Expired,
 	{Cancelled, SegmentReleased}:          Cancelled,
+	{Cancelling, SegmentReleased}:         Cancelling,
+	{Amending, SegmentReleased}:           Amending,
 
 	{Compensating, EndCompensated}: Compensated,
 	{Compensating, EndFailed}:      Failed,

@@ -1,0 +1,83 @@
+package tourbooking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vitrip/journeyman/bpmn/models"
+	"github.com/vitrip/journeyman/outbox"
+	"github.com/vitrip/journeyman/sagas"
+	"github.com/vitrip/journeyman/sagas/tourbooking/supplier"
+	"github.com/vitrip/journeyman/worker"
+)
+
+// Sagas is what booking.confirm needs of *sagas.Sagas: to decide, and to start ticketing, in its own transaction.
+type Sagas interface {
+	Decide(ctx context.Context, tx *outbox.Tx, sagaID string, d sagas.Decision) error
+	StartTx(ctx context.Context, tx *outbox.Tx, r sagas.StartRequest) (operationID string, err error)
+}
+
+// TicketingPlan plans the ticketing of a confirmed booking; package ticketing has it.
+type TicketingPlan func(businessKey, booking string, travellers int, reservationID string) sagas.StartRequest
+
+// Config is for [Install]. The four clients and Sagas must be set.
+type Config struct {
+	Schema                           string // "" = "journeyman"
+	Flight, Hotel, Transfer, Payment *supplier.Client
+	Sagas                            Sagas
+	Ticketing                        TicketingPlan // nil = no ticketing is started
+	SLA                              time.Duration // how long a supplier's answer may stay unknown before the model follows up; 0 = 5 min
+	KeyValidFor                      time.Duration // how long suppliers honour an idempotency key; 0 = 24 h
+}
+
+// followUpSLA bounds a follow-up task. The deadline of the saga comes long before.
+const followUpSLA = 24 * time.Hour
+
+// Install registers the handlers of all job types of the tour booking.
+//
+// Errors: every field that is missing, at once.
+func Install(mux *worker.Mux, cfg Config) error {
+	var errs []error
+	for _, c := range []struct {
+		name   string
+		client *supplier.Client
+	}{{"Flight", cfg.Flight}, {"Hotel", cfg.Hotel}, {"Transfer", cfg.Transfer}, {"Payment", cfg.Payment}} {
+		if c.client == nil {
+			errs = append(errs, fmt.Errorf("tour booking: %s is nil, want a supplier client", c.name))
+		}
+	}
+	if cfg.Sagas == nil {
+		errs = append(errs, errors.New("tour booking: Sagas is nil, want *sagas.Sagas"))
+	}
+	if cfg.SLA < 0 || cfg.KeyValidFor < 0 {
+		errs = append(errs, fmt.Errorf("tour booking: SLA is %v and KeyValidFor is %v, want 0 or more", cfg.SLA, cfg.KeyValidFor))
+	}
+	b, err := NewBookings(cfg.Schema)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return err
+	}
+	if cfg.SLA == 0 {
+		cfg.SLA = 5 * time.Minute
+	}
+	if cfg.KeyValidFor == 0 {
+		cfg.KeyValidFor = 24 * time.Hour
+	}
+	honoured := worker.KeyValidFor(cfg.KeyValidFor)
+	for _, s := range []struct {
+		desk
+		reserve, cancel, followUp string
+		key                       worker.Option
+	}{
+		{desk{b, cfg.Flight, segmentFlight}, models.JobFlightReserve, models.JobFlightCancel, models.JobFlightFollowUp, honoured},
+		{desk{b, cfg.Hotel, segmentHotel}, models.JobHotelReserve, models.JobHotelCancel, models.JobHotelFollowUp, worker.KeyIgnored()},
+		{desk{b, cfg.Transfer, segmentTransfer}, models.JobTransferReserve, models.JobTransferCancel, models.JobTransferFollowUp, honoured},
+	} {
+		mux.Handle(s.reserve, s.reserveHandler(s.cancel), s.key, worker.SLA(cfg.SLA))
+		mux.Handle(s.followUp, s.followUpHandler(s.cancel), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA))
+	}
+	till{b, cfg.Payment}.install(mux, honoured, worker.SLA(cfg.SLA))
+	mux.Handle(models.JobBookingConfirm, confirmation{b, cfg.Sagas, cfg.Ticketing}.handler())
+	return nil
+}
