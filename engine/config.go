@@ -57,3 +57,7 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
+
+// Banner says what the engine is for; Start logs it, and commands that start an
+// engine print it.
+const Banner = "embedded engine: for development, tests and demonstrations only; its state is in memory and gone when it stops"

@@ -95,7 +95,7 @@ func Start(cfg Config) (*Engine, error) {
 		})
 	}
 	cfg.Log.Info().Str("grpc", e.addr).Str("rest", e.restAddr).Str("compat", string(cfg.Compat)).
-		Msg("embedded engine started: for development, tests and demonstrations only, state is in memory")
+		Msg(Banner)
 	return e, nil
 }
 

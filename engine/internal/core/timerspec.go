@@ -61,6 +61,14 @@ func (i interval) after(t time.Time) time.Time {
 	return t.AddDate(0, i.months, i.days).Add(i.d)
 }
 
+// maxAmount bounds each number of a duration; a million hours are 114 years.
+const maxAmount = 1_000_000
+
+// forward reports whether every step of i goes on in time, by a millisecond at least.
+func (i interval) forward() bool {
+	return i.months >= 0 && i.days >= 0 && i.d >= 0 && (i.months > 0 || i.days > 0 || i.d >= time.Millisecond)
+}
+
 var isoDuration = regexp.MustCompile(`^([-+]?)P(?:([-+]?\d+)Y)?(?:([-+]?\d+)M)?(?:([-+]?\d+)W)?(?:([-+]?\d+)D)?(?:T(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+(?:\.\d{1,9})?)S)?)?$`)
 
 // parseInterval reads an ISO 8601 duration such as PT15M or P1DT2H.
@@ -69,19 +77,23 @@ func parseInterval(s string) (interval, error) {
 	if m == nil || s == "P" || strings.HasSuffix(s, "T") || strings.HasSuffix(s, "P") {
 		return interval{}, fmt.Errorf("invalid duration %q: want ISO 8601, for example PT15M", clip(s, 100))
 	}
-	n := func(i int) int {
-		v, err := strconv.Atoi(m[i])
-		if err != nil {
-			return 0 // group is absent
+	var n [8]int // the groups as numbers; absent = 0
+	for i := 2; i < len(n); i++ {
+		if m[i] == "" {
+			continue
 		}
-		return v
+		v, err := strconv.Atoi(m[i])
+		if err != nil || v > maxAmount || v < -maxAmount {
+			return interval{}, fmt.Errorf("invalid duration %q: %s is out of range", clip(s, 100), clip(m[i], 30))
+		}
+		n[i] = v
 	}
-	iv := interval{months: 12*n(2) + n(3), days: 7*n(4) + n(5)}
-	iv.d = time.Duration(n(6))*time.Hour + time.Duration(n(7))*time.Minute
+	iv := interval{months: 12*n[2] + n[3], days: 7*n[4] + n[5]}
+	iv.d = time.Duration(n[6])*time.Hour + time.Duration(n[7])*time.Minute
 	if m[8] != "" {
 		sec, err := time.ParseDuration(m[8] + "s")
-		if err != nil {
-			return interval{}, fmt.Errorf("invalid duration %q: %w", s, err)
+		if err != nil || sec.Abs() > maxAmount*time.Hour {
+			return interval{}, fmt.Errorf("invalid duration %q: the seconds are out of range", clip(s, 100))
 		}
 		iv.d += sec
 	}
@@ -137,8 +149,8 @@ func parseCycle(s string, now time.Time) (firing, error) {
 	if err != nil {
 		return firing{}, fmt.Errorf("timer cycle %q: %w", s, err)
 	}
-	if iv.zero() && f.repeats < 0 {
-		return firing{}, fmt.Errorf("timer cycle %q: an endless cycle needs an interval longer than zero", s)
+	if !iv.forward() {
+		return firing{}, fmt.Errorf("timer cycle %q: the interval must be at least a millisecond", clip(s, 100))
 	}
 	f.every = iv
 	switch len(parts) {
