@@ -1,0 +1,172 @@
+package events_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vitrip/journeyman/events"
+)
+
+const good = `
+domains: [tour, payment]
+services: {tour-workers: tour, payment-workers: payment}
+messages:
+  - type: tour.booking.confirmed
+    class: domain
+    owner: tour
+    producers: [tour-workers, payment-workers]
+    consumers: [booking-view]
+  - type: tour.booking.confirmed
+    version: 2
+    class: domain
+    owner: tour
+    producers: [payment-workers]
+    exceptions: [{producer: payment-workers, reason: migration, approved_by: board}]
+  - type: payment.money.captured
+    class: domain
+    owner: payment
+    financial: true
+    producers: [payment-workers]
+    retry: [1s, 5s]
+    partitions: 16
+  - type: platform.saga.started
+    class: saga
+    owner: platform
+    producers: ["*"]
+    topic: platform.saga.progress.v1
+  - type: platform.saga.completed
+    class: saga
+    owner: platform
+    producers: ["*"]
+    topic: platform.saga.progress.v1
+  - type: tour.booking.cancel.requested
+    kind: command
+    class: domain
+    owner: tour
+    producers: [payment-workers]
+    idempotency_key: data.idempotencyKey
+`
+
+func parse(t *testing.T, text string) *events.Catalog {
+	t.Helper()
+	c, err := events.ParseCatalog([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestParseCatalog_Defaults(t *testing.T) {
+	t.Parallel()
+	c := parse(t, good)
+	got, ok := c.Entry("tour.booking.confirmed", 0)
+	want := events.Entry{
+		Type: "tour.booking.confirmed", Version: 1, Kind: events.KindEvent, Class: events.ClassDomain, Owner: "tour",
+		Producers: []string{"tour-workers", "payment-workers"}, Consumers: []string{"booking-view"}, PartitionKey: "businessKey", IdempotencyKey: events.DedupMessageID,
+		RetentionDays: 365, Retry: events.DefaultRetry(), PoisonedAfter: 7, DLQ: events.DefaultDLQ, Topic: "tour.booking.confirmed.v1", Partitions: 4,
+	}
+	if !ok {
+		t.Fatal("entry is missing")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	money, _ := c.Entry("payment.money.captured", 1)
+	if money.RetentionDays < 7*365 || money.PoisonedAfter != 3 || !cmp.Equal(money.Retry, []time.Duration{time.Second, 5 * time.Second}) {
+		t.Errorf("got %+v", money)
+	}
+	var topics []string
+	for _, x := range c.Topics() {
+		topics = append(topics, x.Name)
+	}
+	if diff := cmp.Diff([]string{"payment.money.captured.v1", "platform.saga.progress.v1", "tour.booking.cancel.requested.v1", "tour.booking.confirmed.v1", "tour.booking.confirmed.v2"}, topics); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCatalog_MayStage(t *testing.T) {
+	t.Parallel()
+	c := parse(t, good)
+	for _, x := range []struct {
+		typ      string
+		version  int
+		producer string
+		want     string
+	}{
+		{"tour.booking.confirmed", 1, "tour-workers", ""},
+		{"tour.booking.confirmed", 1, "payment-workers", "without a recorded exception"},
+		{"tour.booking.confirmed", 2, "payment-workers", ""},
+		{"tour.booking.confirmed", 1, "nobody", "not one of"},
+		{"tour.booking.cancel.requested", 1, "payment-workers", ""},
+		{"platform.saga.started", 1, "tour-workers", ""},
+	} {
+		e, _ := c.Entry(x.typ, x.version)
+		err := c.MayStage(e, x.producer)
+		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s v%d by %s: got %v, want %q", x.typ, x.version, x.producer, err, x.want)
+		}
+	}
+}
+
+// Every mistake is named in one answer.
+func TestParseCatalog_NamesAllMistakes(t *testing.T) {
+	t.Parallel()
+	_, err := events.ParseCatalog([]byte(`
+domains: [Tour]
+services: {x: nowhere}
+messages:
+  - {type: tour.booking.confirmed, class: gossip, owner: payment, producers: []}
+  - {type: platform.a.done, version: 0, class: domain, owner: platform, producers: [a], partitions: 3, dlq: none, retry: [soon, 48h], partition_key: luck, idempotency_key: hope}
+  - {type: platform.b.done, class: audit, owner: platform, producers: [a], retention_days: 30, poisoned_after: 99, topic: "no topic"}
+  - {type: platform.b.done, class: audit, owner: platform, producers: [a], exceptions: [{producer: a}]}
+  - {type: platform.c.do, class: domain, owner: platform, producers: [a]}
+  - {kind: command}
+`))
+	for _, want := range []string{
+		`"Tour"`, `"nowhere"`, `class "gossip"`, `owner "payment"`, "producers: none", `domain "tour" is not one of`, "version 0", "partitions 3", `dlq "none"`, `"soon"`, `"48h"`,
+		`partition_key "luck"`, `idempotency_key "hope"`, "retention_days 30", "poisoned_after 99", `topic "no topic"`, "twice in the catalog", "approved_by", "past tense", "messages[5]",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v\nwant it to name %q", err, want)
+		}
+	}
+	for text, want := range map[string]string{"": "empty", "domains: [a]\nx: 1": "field x not found", "domains: [a]": "messages: none", "a: [": "did not find", good + "\n---\na: 1": "more than one"} {
+		if _, err := events.ParseCatalog([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.30q: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	a := parse(t, good)
+	b := parse(t, "domains: [hotel]\nmessages: [{type: hotel.room.held, class: domain, owner: hotel, producers: [h]}]")
+	m, err := events.Merge(a, b)
+	if err != nil || len(m.Entries()) != 7 || len(m.Domains()) != 4 {
+		t.Fatalf("got %v, %v", m, err)
+	}
+	if got := m.Match("*.*.confirmed", "hotel.*"); len(got) != 3 {
+		t.Errorf("matched %d entries, want 3", len(got))
+	}
+	if _, err := events.Merge(a, parse(t, good)); err == nil || !strings.Contains(err.Error(), "single owner") {
+		t.Errorf("two owners: got %v", err)
+	}
+	c := parse(t, "messages: [{type: platform.saga.failed, class: saga, owner: platform, producers: [a], topic: platform.saga.progress.v1, partitions: 8}]")
+	if _, err := events.Merge(a, c); err == nil || !strings.Contains(err.Error(), "8 partitions") && !strings.Contains(err.Error(), "8 for") {
+		t.Errorf("two partition counts: got %v", err)
+	}
+}
+
+func FuzzParseCatalog(f *testing.F) {
+	f.Add([]byte(good))
+	f.Add([]byte("messages: [{type: platform.a.done}]"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := events.ParseCatalog(text)
+		if (c == nil) == (err == nil) {
+			t.Fatalf("catalog %v, error %v", c, err)
+		}
+	})
+}
