@@ -110,6 +110,8 @@ type task struct {
 	control  bool   // passes no saga gate, leaves no ledger row
 	undo     *undoWork
 	reason   string // recorded with SUCCESS
+
+	commitErr error // the server said ERROR to a COMMIT: claiming again tells whether that is the truth (path rule 2)
 	probe    bool   // rule 5 may apply: activated by the engine just now
 	received time.Time
 }

@@ -41,6 +41,10 @@ func (r *Runtime) settle(ctx context.Context, t *task, h *hold, doc json.RawMess
 		rollback(clean, conn)
 		return result{kind: dropped, reason: "lease lost"}, false
 	}
+	if t.commitErr != nil { // still to be settled: the commit had failed, and would again
+		rollback(clean, conn)
+		return result{kind: retry, err: outcome.Classify(t.commitErr)}, false
+	}
 	var end *outcome.Error
 	if e.gate != nil {
 		end = outcome.Classify(e.gate())

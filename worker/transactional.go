@@ -3,8 +3,10 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/vitrip/journeyman/dedup"
 	"github.com/vitrip/journeyman/events"
@@ -90,6 +92,10 @@ func (r *Runtime) tryTx(ctx context.Context, t *task) (res result, unknown bool)
 			return res, res.kind == again
 		}
 	} else {
+		if t.commitErr != nil { // the claim was free: the commit had failed, and would again
+			rollback(clean, conn)
+			return result{kind: retry, err: outcome.Classify(t.commitErr)}, false
+		}
 		fence = max(fence, e.op.Fence)
 	}
 	crash.Point("worker.claimed", t.meta.OperationID)
@@ -225,8 +231,12 @@ func (r *Runtime) settleTx(ctx context.Context, conn *pgx.Conn, t *task, tx *out
 		rollback(clean, conn)
 		return result{kind: retry, err: outcome.Classify(err)}, false
 	default:
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && severity(pg) == "ERROR" {
+			t.commitErr = err
+		}
 		_ = conn.Close(clean)
-		return result{}, true
+		return result{kind: again}, true
 	}
 }
 
