@@ -38,8 +38,8 @@ func TestOutcome(t *testing.T) {
 		{"refused by a known code", answer(409, `{"code":"SOLD_OUT"}`), codes, outcome.Business, "", "ROOM_GONE"},
 		{"refused by another code", answer(409, `{"code":"CLOSED"}`), codes, outcome.Business, "", "REFUSED"},
 		{"refused without a body", answer(409, ``), codes, outcome.Business, "", "REFUSED"},
-		{"refused, and no code is meant for it", answer(409, `{}`), nil, outcome.Fatal, "", ""},
-		{"key used for another request", answer(422, `{}`), codes, outcome.Fatal, "", ""},
+		{"refused, and no code is meant for it", answer(409, `{}`), nil, outcome.Fatal, "error", ""},
+		{"key used for another request", answer(422, `{}`), codes, outcome.Fatal, "error", ""},
 		{"broken", answer(500, `{}`), codes, outcome.Retryable, outcome.ReasonUnknown, ""},
 		{"too many requests", answer(429, `{}`), codes, outcome.Retryable, outcome.ReasonUnknown, ""},
 		{"moved", answer(302, ``), codes, outcome.Retryable, outcome.ReasonUnknown, ""},
@@ -88,7 +88,7 @@ func TestOutcome_neverSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.Post(context.Background(), "/x", "k", struct{}{})
-	check(t, supplier.Outcome(err, nil), outcome.Retryable, "", "")
+	check(t, supplier.Outcome(err, nil), outcome.Retryable, "error", "")
 }
 
 func TestAsk_notFound(t *testing.T) {

@@ -1,0 +1,86 @@
+package refund
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vitrip/journeyman/bpmn/models"
+	"github.com/vitrip/journeyman/internal/postgres"
+	"github.com/vitrip/journeyman/outbox"
+	"github.com/vitrip/journeyman/sagas"
+	"github.com/vitrip/journeyman/sagas/tourbooking"
+	"github.com/vitrip/journeyman/sagas/tourbooking/supplier"
+	"github.com/vitrip/journeyman/worker"
+)
+
+// Sagas is what refund.approve needs of *sagas.Sagas: to decide, in its own transaction.
+type Sagas interface {
+	Decide(ctx context.Context, tx *outbox.Tx, sagaID string, d sagas.Decision) error
+}
+
+// Config is for [Install]. The four clients and Sagas must be set.
+type Config struct {
+	Schema                           string // "" = "journeyman"
+	Flight, Hotel, Transfer, Payment *supplier.Client
+	Sagas                            Sagas
+	SLA                              time.Duration // how long a supplier's answer may stay unknown before the model follows up; 0 = 5 min
+	KeyValidFor                      time.Duration // how long suppliers honour an idempotency key; 0 = 24 h
+}
+
+// followUpSLA bounds a follow-up task. The deadline of the saga comes before.
+const followUpSLA = 24 * time.Hour
+
+// Install registers the handlers of all job types of the refund.
+//
+// One handler serves all three suppliers, and the hotel ignores keys: so segment.refund is declared at-least-once as a whole.
+//
+// Errors: every field that is missing, at once.
+func Install(mux *worker.Mux, cfg Config) error {
+	var errs []error
+	for _, c := range []struct {
+		name   string
+		client *supplier.Client
+	}{{"Flight", cfg.Flight}, {"Hotel", cfg.Hotel}, {"Transfer", cfg.Transfer}, {"Payment", cfg.Payment}} {
+		if c.client == nil {
+			errs = append(errs, fmt.Errorf("refund: %s is nil, want a supplier client", c.name))
+		}
+	}
+	if cfg.Sagas == nil {
+		errs = append(errs, errors.New("refund: Sagas is nil, want *sagas.Sagas"))
+	}
+	if cfg.SLA < 0 || cfg.KeyValidFor < 0 {
+		errs = append(errs, fmt.Errorf("refund: SLA is %v and KeyValidFor is %v, want 0 or more", cfg.SLA, cfg.KeyValidFor))
+	}
+	errs = append(errs, postgres.CheckSchema(schemaOr(cfg.Schema)))
+	b, err := tourbooking.NewBookings(cfg.Schema)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return err
+	}
+	if cfg.SLA == 0 {
+		cfg.SLA = 5 * time.Minute
+	}
+	if cfg.KeyValidFor == 0 {
+		cfg.KeyValidFor = 24 * time.Hour
+	}
+	d := desk{
+		sql: render(schemaOr(cfg.Schema)), bookings: b, sagas: cfg.Sagas, payment: cfg.Payment,
+		suppliers: map[string]*supplier.Client{"flight": cfg.Flight, "hotel": cfg.Hotel, "transfer": cfg.Transfer},
+	}
+	mux.Handle(models.JobSegmentRefund, d.segmentHandler(), worker.KeyIgnored(), worker.SLA(cfg.SLA))
+	mux.Handle(models.JobSegmentFollowUp, d.segmentFollowUpHandler(), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA))
+	mux.Handle(models.JobRefundApprove, worker.Transactional(d.approve, worker.Pivot(),
+		worker.NotCompensable("the pivot: an approved refund is paid"), worker.Throws(models.CodeRefundIncomplete, worker.CodeSagaGivenUp)))
+	mux.Handle(models.JobRefundPay, d.payHandler(), worker.KeyValidFor(cfg.KeyValidFor), worker.SLA(cfg.SLA))
+	mux.Handle(models.JobRefundFollowUp, d.payFollowUpHandler(), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA))
+	return nil
+}
+
+type desk struct {
+	sql       queries
+	bookings  *tourbooking.Bookings
+	sagas     Sagas
+	suppliers map[string]*supplier.Client // by segment kind
+	payment   *supplier.Client
+}

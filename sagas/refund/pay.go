@@ -1,0 +1,168 @@
+package refund
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vitrip/journeyman/bpmn/models"
+	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/outbox"
+	"github.com/vitrip/journeyman/sagas"
+	"github.com/vitrip/journeyman/sagas/tourbooking"
+	"github.com/vitrip/journeyman/sagas/tourbooking/supplier"
+	"github.com/vitrip/journeyman/worker"
+)
+
+// SegmentTold is the data of tour.refund.segment_refunded, segment_refused and segment_reinstated.
+type SegmentTold struct {
+	SagaID   string `json:"sagaId"`
+	Segment  string `json:"segment"`
+	Supplier string `json:"supplier,omitempty"` // the supplier's reference of the return
+	Code     string `json:"code,omitempty"`
+	Amount   int64  `json:"amount"` // minor units
+	Currency string `json:"currency"`
+}
+
+func told(m worker.Meta, s Segment, currency string, res returned) events.Message {
+	return events.Message{
+		Type: "tour.refund.segment_" + res.Status, Version: 1, BusinessKey: m.BusinessKey,
+		Data: SegmentTold{m.SagaID, s.Kind, res.ID, res.Code, s.Amount, currency},
+	}
+}
+
+// Approved is the data of tour.refund.approved.
+type Approved struct {
+	Booking  string `json:"booking"`
+	SagaID   string `json:"sagaId"`
+	Segments int    `json:"segments"`
+	Amount   int64  `json:"amount"` // to be paid, minor units
+	Currency string `json:"currency"`
+}
+
+type approveIn struct {
+	Booking  string `json:"booking"`
+	Currency string `json:"currency"`
+}
+
+type approveOut struct {
+	SagaDecision sagas.Decision `json:"sagaDecision"`
+	Amount       int64          `json:"amount"` // minor units
+}
+
+// approve cancels the booking and takes the decision, in one transaction. What is paid is what our own records
+// say the suppliers took back, not what a process variable says.
+func (d desk) approve(ctx context.Context, tx *outbox.Tx, job worker.Job[approveIn]) (approveOut, error) {
+	if _, err := d.bookings.Move(ctx, tx, job.BusinessKey, tourbooking.EndCancellation, tourbooking.Detail{}); err != nil {
+		return approveOut{}, fatalIfRefused(err)
+	}
+	n, amount, err := sumSegments(ctx, tx, d.sql, job.SagaID)
+	if err != nil {
+		return approveOut{}, err
+	}
+	if n == 0 {
+		return approveOut{}, worker.BusinessError(models.CodeRefundIncomplete, "no segment was taken back")
+	}
+	tx.Emit(events.Message{
+		Type: "tour.refund.approved", Version: 1, BusinessKey: job.BusinessKey,
+		Data: Approved{job.In.Booking, job.SagaID, n, amount, job.In.Currency},
+	})
+	return approveOut{sagas.Completed, amount}, d.sagas.Decide(ctx, tx, job.SagaID, sagas.Completed)
+}
+
+type payIn struct {
+	Booking  string `json:"booking"`
+	Amount   int64  `json:"amount"` // minor units
+	Currency string `json:"currency"`
+}
+
+type payFollowUpIn struct {
+	Booking            string `json:"booking"`
+	Amount             int64  `json:"amount"`
+	Currency           string `json:"currency"`
+	ForwardOperationID string `json:"forwardOperationId"`
+}
+
+// paid is the payment provider's receipt.
+type paid struct {
+	ID       string `json:"id"`
+	Status   string `json:"status"`
+	Amount   int64  `json:"amount"`
+	Currency string `json:"currency"`
+}
+
+// paymentRequest is the payment provider's own format.
+type paymentRequest struct {
+	Reference string `json:"reference"`
+	Booking   string `json:"booking"`
+	Amount    int64  `json:"amount"`
+	Currency  string `json:"currency"`
+}
+
+type nothing struct{}
+
+const (
+	pathRefunds    = "/refunds"
+	paymentSegment = "payment"
+	whyPaidStands  = "past the pivot; money that was paid back is not taken again"
+)
+
+func (d desk) payHandler() worker.Handler {
+	return worker.External(worker.Remote[payIn, paid, nothing]{
+		Call: func(ctx context.Context, c worker.Call[payIn]) (paid, error) {
+			t, err := d.payment.Post(ctx, pathRefunds, c.Key, paymentRequest{c.Key, c.BusinessKey, c.In.Amount, c.In.Currency})
+			return paid{t.ID, t.Status, t.Amount, t.Currency}, supplier.Outcome(err, map[string]string{"": models.CodeRefundRefused})
+		},
+		Resolve: func(ctx context.Context, c worker.Call[payIn]) (paid, error) {
+			return d.askPaid(ctx, c.Key, c.BusinessKey)
+		},
+		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[payIn], res paid) (nothing, error) {
+			return nothing{}, d.settlePaid(ctx, tx, job.Meta, res)
+		},
+	},
+		worker.NotCompensable(whyPaidStands), worker.Throws(models.CodeRefundRefused),
+		worker.Amount(func(in payIn) (int64, string) { return in.Amount, in.Currency }),
+	)
+}
+
+func (d desk) payFollowUpHandler() worker.Handler {
+	return worker.External(worker.Remote[payFollowUpIn, paid, nothing]{
+		Call: func(ctx context.Context, c worker.Call[payFollowUpIn]) (paid, error) {
+			res, err := d.askPaid(ctx, c.In.ForwardOperationID, c.BusinessKey)
+			if errors.Is(err, worker.ErrNotHappened) {
+				return paid{}, worker.BusinessError(models.CodeRefundRefused, "the payment provider has nothing under the reference of the forward operation")
+			}
+			return res, err
+		},
+		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[payFollowUpIn], res paid) (nothing, error) {
+			return nothing{}, d.settlePaid(ctx, tx, job.Meta, res)
+		},
+	},
+		worker.NotCompensable(whyPaidStands), worker.Throws(models.CodeRefundRefused),
+		worker.Amount(func(in payFollowUpIn) (int64, string) { return in.Amount, in.Currency }),
+	)
+}
+
+func (d desk) askPaid(ctx context.Context, reference, booking string) (paid, error) {
+	t, err := d.payment.Ask(ctx, pathRefunds, reference, booking, paymentSegment)
+	if errors.Is(err, supplier.ErrNotFound) {
+		return paid{}, worker.ErrNotHappened
+	}
+	if err != nil {
+		return paid{}, worker.Unknown(err)
+	}
+	return paid{t.ID, t.Status, t.Amount, t.Currency}, nil
+}
+
+func (d desk) settlePaid(ctx context.Context, tx *outbox.Tx, m worker.Meta, res paid) error {
+	if res.Status != "paid" {
+		return worker.Fatal(fmt.Errorf("the payment provider shows refund %s as %q, want paid", res.ID, res.Status))
+	}
+	if _, err := d.bookings.Lock(ctx, tx, m.BusinessKey); err != nil {
+		return err
+	}
+	return d.bookings.Settle(ctx, tx, tourbooking.Settlement{
+		OperationID: m.OperationID, BusinessKey: m.BusinessKey, SagaID: m.SagaID, Kind: tourbooking.SettledRefunded,
+		SupplierID: res.ID, Amount: res.Amount, Currency: res.Currency,
+	})
+}

@@ -1,0 +1,138 @@
+package ticketing
+
+import (
+	"context"
+	"errors"
+
+	"github.com/vitrip/journeyman/bpmn/models"
+	"github.com/vitrip/journeyman/outbox"
+	"github.com/vitrip/journeyman/outcome"
+	"github.com/vitrip/journeyman/sagas/tourbooking"
+	"github.com/vitrip/journeyman/sagas/tourbooking/supplier"
+	"github.com/vitrip/journeyman/worker"
+)
+
+type requestIn struct {
+	Booking       string `json:"booking"`
+	Travellers    int    `json:"travellers"`
+	ReservationID string `json:"reservationId"`
+}
+
+type followUpIn struct {
+	Booking            string `json:"booking"`
+	ReservationID      string `json:"reservationId"`
+	ForwardOperationID string `json:"forwardOperationId"`
+}
+
+// asked is the airline's receipt of a request.
+type asked struct {
+	ID     string `json:"id"`
+	Status string `json:"status"`
+}
+
+type requestOut struct {
+	RequestID string `json:"requestId"`
+}
+
+// ticketRequest is the airline's own format.
+type ticketRequest struct {
+	Reference   string `json:"reference"`
+	Booking     string `json:"booking"`
+	Reservation string `json:"reservation"`
+	Travellers  int    `json:"travellers"`
+	Callback    string `json:"callback"`
+}
+
+const (
+	pathTickets = "/tickets"
+	segment     = "flight"
+)
+
+func (d desk) requestHandler() worker.Handler {
+	return worker.External(worker.Remote[requestIn, asked, requestOut]{
+		Call: func(ctx context.Context, c worker.Call[requestIn]) (asked, error) {
+			t, err := d.cfg.Flight.Post(ctx, pathTickets, c.Key, ticketRequest{
+				Reference: c.Key, Booking: c.BusinessKey, Reservation: c.In.ReservationID, Travellers: c.In.Travellers,
+				Callback: signed(d.cfg.CallbackURL, d.cfg.CallbackSecret, c.Key),
+			})
+			return asked{t.ID, t.Status}, supplier.Outcome(err, map[string]string{"": models.CodeTicketingRefused})
+		},
+		Resolve: func(ctx context.Context, c worker.Call[requestIn]) (asked, error) {
+			return d.ask(ctx, c.Key, c.BusinessKey)
+		},
+		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[requestIn], res asked) (requestOut, error) {
+			return requestOut{res.ID}, d.settle(ctx, tx, job.BusinessKey, res)
+		},
+	},
+		worker.CompensatedBy(models.JobTicketWithdraw, worker.RemoteUndo[requestIn, asked]{
+			Call: func(ctx context.Context, key string, u worker.UndoOf[requestIn, asked]) error {
+				return d.withdraw(ctx, key, u.Res)
+			},
+			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[requestIn, asked]) error {
+				return d.withdrawn(ctx, u.OperationID, u.Meta.BusinessKey)
+			},
+		}),
+		worker.Orphan(worker.Undo), worker.Throws(models.CodeTicketingRefused),
+	)
+}
+
+func (d desk) followUpHandler() worker.Handler {
+	return worker.External(worker.Remote[followUpIn, asked, requestOut]{
+		Call: func(ctx context.Context, c worker.Call[followUpIn]) (asked, error) {
+			res, err := d.ask(ctx, c.In.ForwardOperationID, c.BusinessKey)
+			if errors.Is(err, worker.ErrNotHappened) {
+				return asked{}, worker.BusinessError(models.CodeTicketingRefused, "the airline has no request under the reference of the forward operation")
+			}
+			return res, err
+		},
+		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[followUpIn], res asked) (requestOut, error) {
+			return requestOut{res.ID}, d.settle(ctx, tx, job.BusinessKey, res)
+		},
+	},
+		worker.CompensatedBy(models.JobTicketWithdraw, worker.RemoteUndo[followUpIn, asked]{
+			Call: func(ctx context.Context, _ string, u worker.UndoOf[followUpIn, asked]) error {
+				return d.withdraw(ctx, u.In.ForwardOperationID+":undo", u.Res)
+			},
+			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[followUpIn, asked]) error {
+				return d.withdrawn(ctx, u.In.ForwardOperationID, u.Meta.BusinessKey)
+			},
+		}),
+		worker.Orphan(worker.Undo), worker.Throws(models.CodeTicketingRefused),
+	)
+}
+
+func (d desk) settle(ctx context.Context, tx *outbox.Tx, businessKey string, res asked) error {
+	if res.Status != "requested" {
+		return outcome.Fatalf("supplier", "the airline shows ticket request %s as %q, want requested", res.ID, res.Status)
+	}
+	_, err := d.bookings.Move(ctx, tx, businessKey, tourbooking.RequestTickets, tourbooking.Detail{Segment: segment, Supplier: res.ID})
+	return fatalIfRefused(err)
+}
+
+func (d desk) ask(ctx context.Context, reference, booking string) (asked, error) {
+	t, err := d.cfg.Flight.Ask(ctx, pathTickets, reference, booking, segment)
+	if errors.Is(err, supplier.ErrNotFound) {
+		return asked{}, worker.ErrNotHappened
+	}
+	if err != nil {
+		return asked{}, worker.Unknown(err)
+	}
+	return asked{t.ID, t.Status}, nil
+}
+
+func (d desk) withdraw(ctx context.Context, key string, res asked) error {
+	_, err := d.cfg.Flight.Post(ctx, pathTickets+"/"+res.ID+"/withdraw", key, struct{}{})
+	return supplier.Outcome(err, nil)
+}
+
+// withdrawn asks whether the withdrawal took effect: nil = it did.
+func (d desk) withdrawn(ctx context.Context, reference, booking string) error {
+	t, err := d.cfg.Flight.Ask(ctx, pathTickets, reference, booking, segment)
+	if err != nil {
+		return worker.Unknown(err)
+	}
+	if t.Status != "withdrawn" {
+		return worker.ErrNotHappened
+	}
+	return nil
+}
