@@ -54,7 +54,7 @@ func TestDeploy_Refusals(t *testing.T) {
 		"task without type":             {model(process("p", start("s"), `<bpmn:serviceTask id="a"/>`, end("e"), flow("s", "a", "e"))), []string{"a"}},
 		"broken FEEL":                   {model(process("p", start("s"), taskOf("a", "=1 +"), end("e"), flow("s", "a", "e"))), []string{"a"}},
 		"missing condition":             {model(process("p", start("s"), gateway("exclusive", "g"), end("e"), end("e2"), flow("s", "g", "e"), flow("g", "e2"))), []string{"g"}},
-		"cron":                          {model(process("p", startWith("s", timer("timeCycle", "every day"), true), end("e"), flow("s", "e"))), []string{"s"}},
+		"bad cycle":                     {model(process("p", startWith("s", timer("timeCycle", "every day"), true), end("e"), flow("s", "e"))), []string{"s"}},
 		"message without key":           {model(messageDef("m", "x", ""), process("p", start("s"), catchEvent("c", messageEvent("m")), end("e"), flow("s", "c", "e"))), []string{"c"}},
 		"no executable process":         {model(`<bpmn:process id="p" isExecutable="false"/>`), nil},
 		"flow to nowhere":               {model(process("p", start("s"), `<bpmn:sequenceFlow id="f" sourceRef="s" targetRef="x"/>`)), []string{"f"}},

@@ -136,8 +136,7 @@ func (c *Core) arm(s *Subscription) {
 			s.fire.repeats--
 		}
 		c.trigger(s, nil)
-		if !s.closed && !s.fire.every.zero() {
-			s.fire.due = s.fire.every.after(s.fire.due)
+		if !s.closed && s.fire.next() {
 			c.arm(s)
 		}
 	})

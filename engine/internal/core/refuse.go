@@ -16,7 +16,7 @@ func (c *compiler) refuseUnsupported(e *bpmn.Element) {
 		if u == "zeebe:formDefinition" && e.Kind == bpmn.KindStartEvent {
 			continue // a start form concerns the task list only
 		}
-		if strings.HasPrefix(u, "zeebe:") {
+		if strings.HasPrefix(u, "zeebe:") || strings.HasPrefix(u, "bpmn:") {
 			c.refuse(e, "%s is not supported by the embedded engine", u)
 		}
 	}

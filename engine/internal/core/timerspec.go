@@ -19,6 +19,22 @@ type firing struct {
 	due     time.Time
 	repeats int // firings left including the one at due; -1 without end
 	every   interval
+	cron    *cron
+}
+
+// next moves f to its next firing; false when there is none.
+func (f *firing) next() bool {
+	switch {
+	case f.repeats == 0:
+		return false
+	case f.cron != nil:
+		f.due = f.cron.next(f.due)
+		return !f.due.IsZero()
+	case f.every.zero():
+		return false
+	}
+	f.due = f.every.after(f.due)
+	return true
 }
 
 func compileTimer(t *bpmn.Timer) (*timerSpec, error) {
@@ -127,13 +143,19 @@ func parseDate(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("invalid date-time %q: want ISO 8601 with zone, for example 2026-01-31T09:00:00Z", clip(s, 100))
 }
 
-var errCron = errors.New("cron expressions are not supported by the embedded engine yet; use R/<duration>")
-
-// parseCycle reads R[n]/[start/]duration. A start in the past fires at once, then each interval after that.
+// parseCycle reads R[n]/[start/]duration, or else a cron expression. A start
+// in the past fires at once, then each interval after that.
 func parseCycle(s string, now time.Time) (firing, error) {
 	parts := strings.Split(s, "/")
-	if len(parts) < 2 || !strings.HasPrefix(parts[0], "R") {
-		return firing{}, fmt.Errorf("timer cycle %q: %w", clip(s, 100), errCron)
+	if !strings.HasPrefix(s, "R") {
+		c, err := parseCron(s)
+		if err != nil {
+			return firing{}, fmt.Errorf("timer cycle: neither R[n]/[start/]duration nor a %w", err)
+		}
+		return firing{due: c.next(now), repeats: -1, cron: c}, nil
+	}
+	if len(parts) < 2 {
+		return firing{}, fmt.Errorf("timer cycle %q: want R[n]/[start/]duration", clip(s, 100))
 	}
 	f := firing{repeats: -1}
 	if r := parts[0][1:]; r != "" {

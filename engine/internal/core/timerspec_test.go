@@ -39,9 +39,33 @@ func TestParseCycle(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "R", "R3", "Rx/PT1S", "R3/PT", "R/PT0S", "R3/PT0S", "R/PT-5M", "R/-PT1H", "R/P1M-40D", "R/PT0.0001S", "0 0 9 * * *", "R1/x/PT1S", "R1/2026-01-01T00:00:00Z/PT1S/x"} {
+	for _, text := range []string{"", "R", "R3", "Rx/PT1S", "R3/PT", "R/PT0S", "R3/PT0S", "R/PT-5M", "R/-PT1H", "R/P1M-40D", "R/PT0.0001S", "0 0 9 * *", "x 0 9 * * *", "R1/x/PT1S", "R1/2026-01-01T00:00:00Z/PT1S/x"} {
 		if got, err := parseCycle(text, now); err == nil {
 			t.Errorf("%q: got %v, want an error", text, got)
+		}
+	}
+}
+
+func TestCron(t *testing.T) {
+	t.Parallel()
+	from := time.Date(2026, 1, 31, 23, 59, 30, 0, time.UTC) // a Saturday
+	for text, want := range map[string]string{
+		"@daily": "2026-02-01T00:00:00Z", "@hourly": "2026-02-01T00:00:00Z", "@weekly": "2026-02-01T00:00:00Z", "@yearly": "2027-01-01T00:00:00Z",
+		"0 0 9 * * MON-FRI": "2026-02-02T09:00:00Z", "*/20 * * * * *": "2026-01-31T23:59:40Z", "0 30 8 1,15 * ?": "2026-02-01T08:30:00Z",
+		"0 0 0 29 2 *": "2028-02-29T00:00:00Z", "0 0 12 * JUL *": "2026-07-01T12:00:00Z", "15 0 0 * * 7": "2026-02-01T00:00:15Z", "0 10/25 * * * *": "2026-02-01T00:10:00Z",
+	} {
+		c, err := parseCron(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := c.next(from).Format(time.RFC3339); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+	for _, text := range []string{"", "* * * * *", "60 * * * * *", "0 0 0 31 2 *", "0 0 0 L * *", "*/0 * * * * *", "5-1 * * * * *", "a * * * * *", "@often"} {
+		if c, err := parseCron(text); err == nil {
+			t.Errorf("%q: got %v, want an error", text, c)
 		}
 	}
 }
@@ -68,7 +92,7 @@ func FuzzTimerTexts(f *testing.F) {
 	}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, s string) {
-		if c, err := parseCycle(s, now); err == nil && !c.every.forward() {
+		if c, err := parseCycle(s, now); err == nil && c.cron == nil && !c.every.forward() {
 			t.Errorf("%q is a cycle that does not go on", s)
 		}
 		if iv, err := parseInterval(s); err == nil {
