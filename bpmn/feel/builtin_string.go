@@ -14,20 +14,20 @@ func text(v Value) string { return v.v.(string) }
 var stringTable = []tableRow{
 	{"substring(string: s, start position: n)", substring},
 	{"substring(string: s, start position: n, length: n)", substring},
-	{"string length(string: s)", func(_ *machine, a []Value) Value { return IntValue(int64(utf8.RuneCountInString(text(a[0])))) }},
+	{"string length(string: s)", func(m *machine, a []Value) Value { return IntValue(int64(utf8.RuneCountInString(m.long(a[0])))) }},
 	{"upper case(string: s)", func(m *machine, a []Value) Value { return StringValue(strings.ToUpper(m.long(a[0]))) }},
 	{"lower case(string: s)", func(m *machine, a []Value) Value { return StringValue(strings.ToLower(m.long(a[0]))) }},
-	{"trim(string: s)", func(_ *machine, a []Value) Value { return StringValue(strings.TrimSpace(text(a[0]))) }},
-	{"is blank(string: s)", func(_ *machine, a []Value) Value { return BoolValue(strings.TrimSpace(text(a[0])) == "") }},
-	{"substring before(string: s, match: s)", func(_ *machine, a []Value) Value {
-		before, _, found := strings.Cut(text(a[0]), text(a[1]))
+	{"trim(string: s)", func(m *machine, a []Value) Value { return StringValue(strings.TrimSpace(m.long(a[0]))) }},
+	{"is blank(string: s)", func(m *machine, a []Value) Value { return BoolValue(strings.TrimSpace(m.long(a[0])) == "") }},
+	{"substring before(string: s, match: s)", func(m *machine, a []Value) Value {
+		before, _, found := strings.Cut(m.long(a[0]), text(a[1]))
 		if !found {
 			return StringValue("")
 		}
 		return StringValue(before)
 	}},
-	{"substring after(string: s, match: s)", func(_ *machine, a []Value) Value {
-		_, after, _ := strings.Cut(text(a[0]), text(a[1]))
+	{"substring after(string: s, match: s)", func(m *machine, a []Value) Value {
+		_, after, _ := strings.Cut(m.long(a[0]), text(a[1]))
 		return StringValue(after)
 	}},
 	{"contains(string: s, match: s)", func(m *machine, a []Value) Value { return BoolValue(strings.Contains(m.long(a[0]), text(a[1]))) }},

@@ -134,6 +134,11 @@ func (e *Expr) EvalWith(scope Scope, o Options) (Value, []Warning, error) {
 	}
 	m := &machine{scope: scope, now: o.Now, steps: o.MaxSteps}
 	v := m.eval(e.root)
+	switch e.root.(type) {
+	case *constNode, *nameNode, *pathNode: // nothing was built
+	default:
+		m.measure(v, new(int), 0)
+	}
 	if m.err != nil {
 		return Value{}, m.warnings, fmt.Errorf("evaluate %q: %w", clip(e.src), m.err)
 	}

@@ -50,6 +50,9 @@ func lex(src string) ([]token, error) {
 	if len(src) > MaxSource {
 		return nil, &SyntaxError{Source: src, Line: 1, Column: 1, Reason: fmt.Sprintf("is longer than %d bytes", MaxSource)}
 	}
+	if !utf8.ValidString(src) {
+		return nil, &SyntaxError{Source: src, Line: 1, Column: 1, Reason: "is not valid UTF-8"}
+	}
 	var out []token
 	i := 0
 	for {

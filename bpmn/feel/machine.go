@@ -82,3 +82,29 @@ func (m *machine) clock() time.Time {
 	}
 	return m.now
 }
+
+const maxNodes = 2_000_000 // values in a result, counted as a tree
+
+// measure refuses a result that would be huge once written out: values share
+// their parts, so a short loop can build a tree of any size.
+func (m *machine) measure(v Value, nodes *int, depth int) {
+	if *nodes++; *nodes > maxNodes && m.err == nil {
+		m.err = ErrBudget
+	}
+	if depth > maxJSONDepth-2 && m.err == nil {
+		m.err = ErrDepth
+	}
+	if m.err != nil {
+		return
+	}
+	switch x := v.v.(type) {
+	case []Value:
+		for _, item := range x {
+			m.measure(item, nodes, depth+1)
+		}
+	case *contextValue:
+		for _, item := range x.values {
+			m.measure(item, nodes, depth+1)
+		}
+	}
+}
