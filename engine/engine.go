@@ -66,6 +66,7 @@ func Start(cfg Config) (*Engine, error) {
 	offset := keyOffset(time.Now())
 	e := &Engine{
 		broker:      broker.New(offset),
+		faults:      faults{log: cfg.Log},
 		addr:        lis.Addr().String(),
 		incarnation: strconv.FormatInt(offset, 36),
 	}

@@ -242,6 +242,20 @@ func TestIntercept_PassThroughAndOrder(t *testing.T) {
 	}
 }
 
+func TestIntercept_PanicIsInternal(t *testing.T) {
+	t.Parallel()
+	e, c := begin(t)
+	remove := e.Intercept("*", func(context.Context, any, func(context.Context) (any, error)) (any, error) { panic("oh") })
+	if _, err := c.Topology(t.Context(), &pb.TopologyRequest{}); status.Code(err) != codes.Internal {
+		t.Errorf("unary: got %v, want INTERNAL", err)
+	}
+	if _, err := activate(t, c, "work", -1); status.Code(err) != codes.Internal {
+		t.Errorf("stream: got %v, want INTERNAL", err)
+	}
+	remove()
+	create(t, c)
+}
+
 func TestClose_EndsPollsAndStreams(t *testing.T) {
 	t.Parallel()
 	e, err := engine.Start(engine.Config{})

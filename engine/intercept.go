@@ -3,11 +3,15 @@ package engine
 import (
 	"context"
 	"path"
+	"runtime/debug"
 	"slices"
 	"sync"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"github.com/rs/zerolog"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -27,6 +31,7 @@ type intercepted struct {
 
 // faults holds the installed interceptors.
 type faults struct {
+	log  zerolog.Logger
 	mu   sync.RWMutex
 	list []*intercepted
 }
@@ -73,14 +78,25 @@ func wrap(chain []*intercepted, req any, call func(ctx context.Context) (any, er
 	return call
 }
 
-func (f *faults) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+// recovered turns a panic of a call, which is a fault of the engine or of an
+// interceptor, into INTERNAL: other callers go on.
+func (f *faults) recovered(method string, err *error) {
+	if r := recover(); r != nil {
+		f.log.Error().Str("method", method).Bytes("stack", debug.Stack()).Msgf("engine: panic: %v", r)
+		*err = status.Errorf(codes.Internal, "panic in %s: %v", method, r)
+	}
+}
+
+func (f *faults) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (_ any, err error) {
+	defer f.recovered(info.FullMethod, &err)
 	chain := f.of(info.FullMethod)
 	return wrap(chain, req, func(ctx context.Context) (any, error) { return handler(ctx, req) })(ctx)
 }
 
 // stream reads the one request of a server stream first, so that an interceptor
 // sees it and can run the call again.
-func (f *faults) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+func (f *faults) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	defer f.recovered(info.FullMethod, &err)
 	chain := f.of(info.FullMethod)
 	if len(chain) == 0 {
 		return handler(srv, ss)

@@ -262,3 +262,32 @@ func TestJobUserTask_AssignmentInHeaders(t *testing.T) {
 	z.complete(j, "")
 	z.state(k, "COMPLETED")
 }
+
+func TestDelete_Resource(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	_, err := z.DeleteResource(z.ctx, &pb.DeleteResourceRequest{ResourceKey: 1})
+	z.refused(err, codes.NotFound, "Expected to delete resource but no resource found with key `1`")
+	v1 := z.deploy("p.bpmn", startedBy("go")).GetDeployments()[0].GetProcess().GetProcessDefinitionKey()
+	v2 := z.deploy("p.bpmn", model(messageDef("m", "go2", ""), process("p", startWith("s", messageEvent("m"), true), task("work2"), end("e"), flow("s", "work2", "e")))).GetDeployments()[0].GetProcess().GetProcessDefinitionKey()
+	z.publish("go2", "", "", 0, "")
+	j := z.job("work2")
+	_, err = z.DeleteResource(z.ctx, &pb.DeleteResourceRequest{ResourceKey: v2})
+	z.refused(err, codes.FailedPrecondition, "running instances")
+	z.complete(j, "")
+	if _, err = z.DeleteResource(z.ctx, &pb.DeleteResourceRequest{ResourceKey: v2}); err != nil {
+		t.Fatal(err)
+	}
+	z.publish("go2", "", "", 0, "")
+	z.none("work2")
+	z.publish("go", "", "", 0, "") // version 1 is the latest again
+	z.work("work", "")
+	if _, err = z.DeleteResource(z.ctx, &pb.DeleteResourceRequest{ResourceKey: v1}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = z.CreateProcessInstance(z.ctx, &pb.CreateProcessInstanceRequest{ProcessDefinitionKey: v1})
+	z.refused(err, codes.NotFound, "none found")
+	if again := z.deploy("p.bpmn", startedBy("go")).GetDeployments()[0].GetProcess(); again.GetVersion() != 3 {
+		t.Errorf("version %d, want 3: versions are not used again", again.GetVersion())
+	}
+}

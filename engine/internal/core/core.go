@@ -27,30 +27,31 @@ type Core struct {
 	started time.Time
 	lastKey int64
 
-	processes  map[string][]*Process // by BPMN process id, ascending version
-	byKey      map[int64]*Process
-	procOrder  []*Process
-	starts     map[string][]*Subscription // open start event subscriptions by process id
-	instances  map[int64]*Instance
-	instOrder  []*Instance
-	elements   map[int64]*Element
-	elemOrder  []*Element
-	jobs       map[int64]*Job
-	jobOrder   []*Job
-	ready      map[string]*jobQueue // activatable jobs by type
-	incidents  map[int64]*Incident
-	incOrder   []*Incident
-	variables  map[int64]*Variable
-	varOrder   []*Variable
-	userTasks  map[int64]*UserTask
-	taskOrder  []*UserTask
-	messages   map[string][]*Message      // buffered, by name and correlation key
-	messageIDs map[string]*Message        // by name, correlation key and message id
-	subs       map[string][]*Subscription // open message subscriptions, by name and correlation key
-	startSubs  map[string][]*Subscription // message start subscriptions by message name
-	signals    map[string][]*Subscription // signal subscriptions by signal name
-	locks      map[string]*Instance       // running instance per process id and correlation key
-	byLockKey  map[string][]*Message      // buffered messages by correlation key, for start locks
+	processes   map[string][]*Process // by BPMN process id, ascending version
+	lastVersion map[string]int32      // highest version ever, by BPMN process id
+	byKey       map[int64]*Process
+	procOrder   []*Process
+	starts      map[string][]*Subscription // open start event subscriptions by process id
+	instances   map[int64]*Instance
+	instOrder   []*Instance
+	elements    map[int64]*Element
+	elemOrder   []*Element
+	jobs        map[int64]*Job
+	jobOrder    []*Job
+	ready       map[string]*jobQueue // activatable jobs by type
+	incidents   map[int64]*Incident
+	incOrder    []*Incident
+	variables   map[int64]*Variable
+	varOrder    []*Variable
+	userTasks   map[int64]*UserTask
+	taskOrder   []*UserTask
+	messages    map[string][]*Message      // buffered, by name and correlation key
+	messageIDs  map[string]*Message        // by name, correlation key and message id
+	subs        map[string][]*Subscription // open message subscriptions, by name and correlation key
+	startSubs   map[string][]*Subscription // message start subscriptions by message name
+	signals     map[string][]*Subscription // signal subscriptions by signal name
+	locks       map[string]*Instance       // running instance per process id and correlation key
+	byLockKey   map[string][]*Message      // buffered messages by correlation key, for start locks
 
 	timers timerHeap
 	seq    int64 // order of timers due at the same time
@@ -66,7 +67,7 @@ type Core struct {
 func New(now time.Time, offset int64) *Core {
 	return &Core{
 		now: now, started: now, lastKey: FirstKey + offset,
-		processes: map[string][]*Process{}, byKey: map[int64]*Process{}, starts: map[string][]*Subscription{},
+		processes: map[string][]*Process{}, lastVersion: map[string]int32{}, byKey: map[int64]*Process{}, starts: map[string][]*Subscription{},
 		instances: map[int64]*Instance{}, elements: map[int64]*Element{}, jobs: map[int64]*Job{},
 		ready: map[string]*jobQueue{}, incidents: map[int64]*Incident{}, variables: map[int64]*Variable{},
 		userTasks: map[int64]*UserTask{}, messages: map[string][]*Message{}, messageIDs: map[string]*Message{},

@@ -129,9 +129,9 @@ func (c *Core) install(p *Process, deployment int64) *Process {
 		if latest.checksum == p.checksum && latest.Resource == p.Resource {
 			return latest
 		}
-		p.Version = latest.Version
 	}
-	p.Version++
+	c.lastVersion[p.ID]++
+	p.Version = c.lastVersion[p.ID]
 	p.Key, p.Deployment, p.At = c.key(), deployment, c.now
 	c.processes[p.ID] = append(versions, p)
 	c.byKey[p.Key] = p

@@ -21,6 +21,7 @@ func (c *Core) newInstance(p *Process, caller *Element) *Instance {
 	root.Inst, inst.Root, inst.Key = inst, root, root.Key
 	c.instances[inst.Key] = inst
 	c.instOrder = append(c.instOrder, inst)
+	p.running++
 	c.push(opActivate, root)
 	return inst
 }
@@ -100,6 +101,7 @@ func (c *Core) CancelInstance(key int64) error {
 
 // instanceEnded runs after the root element of inst ended.
 func (c *Core) instanceEnded(inst *Instance) {
+	inst.Process.running--
 	c.releaseLock(inst)
 	call := inst.Caller
 	if inst.Root.State == Completed {

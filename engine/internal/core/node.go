@@ -21,6 +21,7 @@ type Process struct {
 	Deleted    bool
 
 	checksum [32]byte
+	running  int // instances that have not ended
 	root     *Node
 	nodes    map[string]*Node
 }

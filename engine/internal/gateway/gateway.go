@@ -145,6 +145,14 @@ func (s *Server) DeployProcess(ctx context.Context, r *pb.DeployProcessRequest) 
 	return out, nil
 }
 
+// DeleteResource implements pb.GatewayServer.
+func (s *Server) DeleteResource(_ context.Context, r *pb.DeleteResourceRequest) (*pb.DeleteResourceResponse, error) {
+	if err := s.do(func(c *core.Core) error { return c.DeleteResource(r.GetResourceKey()) }); err != nil {
+		return nil, err
+	}
+	return &pb.DeleteResourceResponse{}, nil
+}
+
 func metadata(p *core.Process) *pb.ProcessMetadata {
 	return &pb.ProcessMetadata{BpmnProcessId: p.ID, Version: p.Version, ProcessDefinitionKey: p.Key, ResourceName: p.Resource, TenantId: DefaultTenant}
 }

@@ -26,8 +26,3 @@ func (s *Server) ModifyProcessInstance(context.Context, *pb.ModifyProcessInstanc
 func (s *Server) MigrateProcessInstance(context.Context, *pb.MigrateProcessInstanceRequest) (*pb.MigrateProcessInstanceResponse, error) {
 	return nil, unsupported("MigrateProcessInstance")
 }
-
-// DeleteResource implements pb.GatewayServer: always UNIMPLEMENTED.
-func (s *Server) DeleteResource(context.Context, *pb.DeleteResourceRequest) (*pb.DeleteResourceResponse, error) {
-	return nil, unsupported("DeleteResource")
-}

@@ -49,6 +49,9 @@ func (s *server) searchDefinitions(r *http.Request) (any, error) {
 	g := gather[definitionItem]{plan: p}
 	s.broker.View(func(c *core.Core) {
 		for d := range c.Definitions() {
+			if d.Deleted {
+				continue
+			}
 			g.add(viewDefinition(c, d))
 		}
 	})
@@ -65,11 +68,11 @@ func (s *server) definition(r *http.Request) (*core.Process, *definitionItem, er
 		item definitionItem
 	)
 	s.broker.View(func(c *core.Core) {
-		if p = c.Definition(k); p != nil {
+		if p = c.Definition(k); p != nil && !p.Deleted {
 			item = viewDefinition(c, p)
 		}
 	})
-	if p == nil {
+	if item.ProcessDefinitionKey == 0 {
 		return nil, nil, missing("Process Definition", k)
 	}
 	return p, &item, nil
@@ -89,4 +92,21 @@ func (s *server) definitionXML(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return document{"text/xml", p.XML}, nil // the XML of a version never changes
+}
+
+func (s *server) deleteResource(r *http.Request) (any, error) {
+	k, err := pathKey(r, "resourceKey")
+	if err != nil {
+		return nil, err
+	}
+	var in struct {
+		OperationReference int64 `json:"operationReference"`
+	}
+	if err := read(r, &in, true); err != nil {
+		return nil, err
+	}
+	if err := s.broker.Do(func(c *core.Core) error { return c.DeleteResource(k) }); err != nil {
+		return nil, err
+	}
+	return map[string]any{"resourceKey": key(k)}, nil
 }
