@@ -20,9 +20,16 @@ type Finding struct {
 	Rule      string // stable name, for example "correlation"
 	Severity  Severity
 	ElementID string
-	Line      int
-	Message   string
-	Fix       string // text to paste or to do; may be empty
+	Kind      Kind   // of the element; may be empty
+	Line      int    // 1-based; 0 = unknown
+	Message   string // without the place
+	Fix       string // text to paste or what to do; may be empty
+}
+
+// String renders one line: place, message and rule.
+func (f Finding) String() string {
+	e := Error{Line: f.Line, ElementID: f.ElementID, Kind: f.Kind, Reason: f.Message}
+	return fmt.Sprintf("%s (%s, %s)", e.Error(), f.Rule, f.Severity)
 }
 
 // Properties of an element (zeebe:property) that Lint reads. Each is a promise
@@ -65,7 +72,7 @@ func (e *Element) Machinery() bool {
 func Lint(defs *Definitions) []Finding {
 	l := &linter{defs: defs, operations: map[string]*Element{}}
 	for _, e := range Errors(defs.Check()) {
-		l.out = append(l.out, Finding{Rule: "deploy", Severity: SeverityError, ElementID: e.ElementID, Line: e.Line, Message: e.Error()})
+		l.out = append(l.out, Finding{Rule: "deploy", Severity: SeverityError, ElementID: e.ElementID, Kind: e.Kind, Line: e.Line, Message: e.Reason})
 	}
 	processes, _ := defs.meant()
 	for _, p := range processes {
@@ -87,7 +94,7 @@ func (l *linter) add(e *Element, rule string, s Severity, fix, format string, ar
 			return
 		}
 	}
-	l.out = append(l.out, Finding{Rule: rule, Severity: s, ElementID: e.ID, Line: e.Line, Message: fmt.Sprintf("%s %q: ", e.Kind, e.ID) + fmt.Sprintf(format, args...), Fix: fix})
+	l.out = append(l.out, Finding{Rule: rule, Severity: s, ElementID: e.ID, Kind: e.Kind, Line: e.Line, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 func (l *linter) scope(s *Scope) {

@@ -209,8 +209,7 @@ func resolve(n *node, scope map[string]string) {
 }
 
 func xmlError(err error, line int) error {
-	var syntax *xml.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*xml.SyntaxError](err); ok {
 		return &Error{Line: syntax.Line, Reason: "not well-formed XML: " + syntax.Msg}
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

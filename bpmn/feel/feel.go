@@ -4,6 +4,13 @@
 //
 // An expression that meets a missing variable or a value of the wrong type
 // yields null and a [Warning]; an error means that it was stopped.
+//
+// Known differences from feel-scala 1.17: regular expressions are Go's (RE2: no
+// back-references, no look-around); strings are counted in characters, not in
+// UTF-16 units; ** takes exponents up to 9999; uuid, trim, is blank, is empty,
+// partition and to base64 of later versions are there; Java functions and
+// unary-tests as a language of their own are not; a time with a zone that has
+// daylight saving counts with the zone's offset of January.
 package feel
 
 import (

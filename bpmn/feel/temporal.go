@@ -55,7 +55,7 @@ func parseDuration(s string) (Value, bool) {
 }
 
 // utc is the time of day in UTC. A zone with daylight saving counts with
-// today's standard offset of 1 January 1970, since a time has no date.
+// its offset of 1 January 1970, since a time has no date.
 func (c clockTime) utc() time.Duration {
 	if c.loc == nil {
 		return c.nanos
