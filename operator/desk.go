@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/zeebe"
+	"github.com/vitrip/journeyman/zeebe/rest"
 	// REST
 )
 
@@ -23,11 +23,8 @@ type Config struct {
 	Pool    *pgxpool.Pool // the domain database
 	Schema  string        // "" = "journeyman"
 	Cluster string        // configured name of the engine's cluster (path rule 9); "" = "default"
-	// REST is the base URL of the engine's REST API, for example "http://127.0.0.1:8080". "" = incidents, element states and
-	// models cannot be shown, and say so.
-	REST string
-	// HTTP makes the calls to REST, with whatever credentials its transport adds. nil = none, 10 s for a call.
-	HTTP *http.Client
+	// Engine reads the engine's REST API. nil = incidents, element states and models cannot be shown, and say so.
+	Engine *rest.Client
 	// BeginWithin is when a saga that has not begun, or is past its deadline undecided, counts as stuck; 0 = one minute.
 	BeginWithin time.Duration
 	// UndoWithin is when an undo that has not ended counts as stuck; 0 = ten minutes.
@@ -37,10 +34,9 @@ type Config struct {
 
 // Desk shows and acts. It is safe for concurrent use and starts no goroutines.
 type Desk struct {
-	cfg    Config
-	queue  *zeebe.Queue
-	engine *reader // nil = none configured
-	sql    queries
+	cfg   Config
+	queue *zeebe.Queue
+	sql   queries
 }
 
 // New checks cfg, all mistakes at once. It does not touch database or engine.
@@ -67,8 +63,7 @@ func New(cfg Config) (*Desk, error) {
 	if cfg.UndoWithin < 0 {
 		errs = append(errs, fmt.Errorf("operator: UndoWithin is %v, want more than 0", cfg.UndoWithin))
 	}
-	engine, err := newReader(cfg.REST, cfg.HTTP)
-	errs = append(errs, err, postgres.CheckSchema(cfg.Schema))
+	errs = append(errs, postgres.CheckSchema(cfg.Schema))
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -76,7 +71,7 @@ func New(cfg Config) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Desk{cfg: cfg, queue: queue, engine: engine, sql: render(cfg.Schema)}, nil
+	return &Desk{cfg: cfg, queue: queue, sql: render(cfg.Schema)}, nil
 }
 
 // Cluster is the name of the cluster whose incidents and commands this desk shows.

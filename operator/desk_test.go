@@ -23,8 +23,8 @@ func newDesk(t *testing.T) (*operator.Desk, *operatortest.Rig) {
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	_, err := operator.New(operator.Config{Schema: "No Schema", REST: "localhost:8080", BeginWithin: -time.Second, UndoWithin: -1})
-	for _, want := range []string{`REST is "localhost:8080"`, "Pool is nil", `"No Schema"`, "BeginWithin", "UndoWithin"} {
+	_, err := operator.New(operator.Config{Schema: "No Schema", BeginWithin: -time.Second, UndoWithin: -1})
+	for _, want := range []string{"Pool is nil", `"No Schema"`, "BeginWithin", "UndoWithin"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v, want it to name %s", err, want)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/internal/operatortest"
 	"github.com/vitrip/journeyman/operator"
+	"github.com/vitrip/journeyman/zeebe/rest"
 )
 
 // troubled makes a booking whose flight is reserved and whose hotel waits for a person.
@@ -242,21 +243,27 @@ func TestEngineTrouble(t *testing.T) {
 		"problem": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(503)
 			_, _ = w.Write([]byte(`{"detail":"backpressure"}`))
-		}, "status 503: backpressure"},
-		"no JSON": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`<html>`)) }, "search incidents: invalid character"},
+		}, "backpressure"},
+		"no JSON": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`<html>`)) }, "invalid character"},
 		"bad key": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"items":[{"incidentKey":"x"}]}`))
-		}, `key "x": want a key`},
-		"not text": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); _, _ = w.Write([]byte("\xff")) }, "status 500: \uFFFD"},
+		}, "key"},
+		"no time": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(`{"items":[{"creationTime":"noon"}]}`))
+		}, `creationTime "noon": want a time`},
 	} {
 		srv := httptest.NewServer(c.answer)
-		d := r.NewDesk(operator.Config{REST: srv.URL, HTTP: srv.Client()})
+		client, err := rest.New(rest.Config{Base: srv.URL, HTTP: srv.Client()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := r.NewDesk(operator.Config{Engine: client})
 		if _, err := d.Incidents(t.Context(), operator.IncidentFilter{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 		srv.Close()
-		if _, err := d.Incidents(t.Context(), operator.IncidentFilter{}); err == nil || !strings.Contains(err.Error(), "engine does not answer") {
-			t.Errorf("%s, closed: %v, want it to say that the engine does not answer", name, err)
+		if _, err := d.Incidents(t.Context(), operator.IncidentFilter{}); !errors.Is(err, operator.ErrUnreachable) {
+			t.Errorf("%s, closed: %v, want ErrUnreachable", name, err)
 		}
 	}
 }

@@ -34,7 +34,7 @@ const undoState = `CASE WHEN t.undo_state IN ('open', 'running') AND u.class = '
 
 const stepColumns = `t.operation_id, t.saga_id, t.name, t.job_type, t.element_id, t.class, t.code, t.undo_type, t.policy, t.pivot, t.amount,
 	t.commit_order, t.committed_at, ` + undoState + `, greatest(t.undo_attempts, coalesce(u.attempts, 0)),
-	coalesce(nullif(t.undo_error, ''), CASE WHEN t.undo_state IN ('open', 'running') THEN u.message END, ''), t.undo_at`
+	coalesce(nullif(t.undo_error, ''), CASE WHEN t.undo_state IN ('open', 'running', 'stuck') THEN u.message END, ''), t.undo_at`
 
 const stepSource = `{{schema}}.saga_step t LEFT JOIN {{schema}}.operation u ON u.operation_id = t.operation_id || ':undo'`
 

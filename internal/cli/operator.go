@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -15,6 +17,7 @@ import (
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/operator"
 	"github.com/vitrip/journeyman/zeebe"
+	"github.com/vitrip/journeyman/zeebe/rest"
 )
 
 // operatorCommands are the commands of the operator: one file each, listed here.
@@ -53,7 +56,15 @@ func (f *deskFlags) with(cmd *cobra.Command, fn func(ctx context.Context, d *ope
 		return err
 	}
 	defer pool.Close()
-	d, err := operator.New(operator.Config{Pool: pool, Schema: f.db.schema, Cluster: f.cluster, REST: f.rest})
+	cfg := operator.Config{Pool: pool, Schema: f.db.schema, Cluster: f.cluster}
+	if f.rest != "" {
+		transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented
+		defer transport.CloseIdleConnections()
+		if cfg.Engine, err = rest.New(rest.Config{Base: f.rest, HTTP: &http.Client{Transport: transport, Timeout: 10 * time.Second}}); err != nil {
+			return exit(ExitUsage, fmt.Errorf("--rest: %w", err))
+		}
+	}
+	d, err := operator.New(cfg)
 	if err != nil {
 		return exit(ExitUsage, err)
 	}

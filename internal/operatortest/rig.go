@@ -20,6 +20,7 @@ import (
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/sagas"
 	"github.com/vitrip/journeyman/zeebe"
+	"github.com/vitrip/journeyman/zeebe/rest"
 )
 
 // Schema is where the tables are: not the default, so that a statement that forgets to name it fails.
@@ -86,7 +87,11 @@ func New(t testing.TB) *Rig {
 	if _, err := conn.Deploy(t.Context(), zeebe.Resource{Name: models.TourBooking, Content: xml}); err != nil {
 		t.Fatal(err)
 	}
-	r.Desk = r.NewDesk(operator.Config{REST: r.REST, HTTP: &http.Client{Transport: transport, Timeout: 10 * time.Second}})
+	client, err := rest.New(rest.Config{Base: r.REST, HTTP: &http.Client{Transport: transport, Timeout: 10 * time.Second}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Desk = r.NewDesk(operator.Config{Engine: client})
 	return r
 }
 

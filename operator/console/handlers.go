@@ -47,9 +47,8 @@ type sagaPage struct {
 	operator.Saga
 	Diagram    template.HTML // "" = none
 	NoDiagram  string        // why there is none
-	Paints     map[string]operator.Paint
+	Full       bool          // drawn in its own size, to scroll
 	Incidents  []operator.Incident
-	ForPerson  bool
 	DiagramKey []legend
 }
 
@@ -61,8 +60,8 @@ func (c *console) saga(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, statusOf(err), err)
 		return
 	}
-	d := sagaPage{Saga: s, Paints: s.Paints(), DiagramKey: diagramKey()}
-	if d.Diagram, err = c.diagram(r, s, d.Paints); err != nil {
+	d := sagaPage{Saga: s, Full: r.URL.Query().Get("full") != "", DiagramKey: diagramKey()}
+	if d.Diagram, err = c.diagram(r, s, s.Paints()); err != nil {
 		d.NoDiagram = err.Error()
 	}
 	if s.ProcessInstanceKey != 0 {

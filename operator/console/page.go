@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,7 +70,10 @@ func functions() template.FuncMap {
 		"tone":    tone,
 		"seconds": func(s float64) string { return time.Duration(s * float64(time.Second)).Round(time.Second).String() },
 		"words":   func(s []string) string { return strings.Join(s, ", ") },
-		"money":   func(m *operator.Money) string { return orDash(m) },
+		"why": func(parts ...string) string {
+			return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "; ")
+		},
+		"money": func(m *operator.Money) string { return orDash(m) },
 		"step": func(sagaID, operationID string) string {
 			return strings.TrimPrefix(strings.TrimPrefix(operationID, sagaID), ":")
 		},
