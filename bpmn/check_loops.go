@@ -35,8 +35,9 @@ func (c *checker) loops(s *Scope) {
 		}
 		return out
 	}
+	onLoop := cyclic(s.Elements, next)
 	for _, start := range s.Elements {
-		if start.Kind != KindManualTask && start.Kind != KindTask || !passesThrough(start) {
+		if start.Kind != KindManualTask && start.Kind != KindTask || !onLoop[start] {
 			continue
 		}
 		from := map[*Element]*Element{}
@@ -51,6 +52,7 @@ func (c *checker) loops(s *Scope) {
 				ids := []string{start.ID}
 				for at := from[start]; at != start; at = from[at] {
 					ids = append(ids, at.ID)
+					delete(onLoop, at) // named here
 				}
 				ids = append(ids, start.ID)
 				for i, j := 0, len(ids)-1; i < j; i, j = i+1, j-1 {
@@ -67,4 +69,35 @@ func (c *checker) loops(s *Scope) {
 			}
 		}
 	}
+}
+
+// cyclic keeps the elements that may be part of a loop: those that remain when
+// elements without a predecessor are taken away again and again.
+func cyclic(all []*Element, next func(*Element) []*Element) map[*Element]bool {
+	left, degree := map[*Element]bool{}, map[*Element]int{}
+	for _, e := range all {
+		if passesThrough(e) {
+			left[e] = true
+			for _, n := range next(e) {
+				degree[n]++
+			}
+		}
+	}
+	var free []*Element
+	for e := range left {
+		if degree[e] == 0 {
+			free = append(free, e)
+		}
+	}
+	for len(free) > 0 {
+		e := free[len(free)-1]
+		free = free[:len(free)-1]
+		delete(left, e)
+		for _, n := range next(e) {
+			if degree[n]--; degree[n] == 0 && left[n] {
+				free = append(free, n)
+			}
+		}
+	}
+	return left
 }

@@ -1,8 +1,11 @@
 package bpmn_test
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vitrip/journeyman/bpmn"
 )
@@ -125,6 +128,30 @@ func TestCheck_endlessLoop(t *testing.T) {
 	}
 	if err := parse(t, strings.ReplaceAll(model, "KIND", "serviceTask")).Check(); err != nil {
 		t.Errorf("a loop through a job is fine, got %v", err)
+	}
+}
+
+// The largest model that Parse reads is checked, linted and drawn in reasonable time.
+func TestCheck_largeModel(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString(`<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL"><process id="p" isExecutable="true"><startEvent id="t0"/>`)
+	const n = 9_990
+	for i := 1; i < n; i++ {
+		fmt.Fprintf(&b, `<manualTask id="t%d"/><sequenceFlow id="f%d" sourceRef="t%d" targetRef="t%d"/>`, i, i, i-1, i)
+	}
+	b.WriteString(`</process></definitions>`)
+	start := time.Now()
+	d := parse(t, b.String())
+	if err := d.Check(); err != nil {
+		t.Error(err)
+	}
+	bpmn.Lint(d)
+	if err := bpmn.Draw(io.Discard, d, bpmn.DrawOptions{}); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("took %s", took)
 	}
 }
 

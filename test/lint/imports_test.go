@@ -29,8 +29,9 @@ type pkg struct {
 // trailing /... covers a folder. Packages that are not listed here may import
 // what they like (cmd, internal/cli, internal/demo, examples, test).
 var may = map[string][]string{ //nolint:gochecknoglobals // a table
-	"bpmn":              {"bpmn/feel"},
-	"bpmn/feel":         {},
+	"bpmn":              {"bpmn/feel", "bpmn/isotime"},
+	"bpmn/feel":         {"bpmn/isotime"},
+	"bpmn/isotime":      {},
 	"bpmn/models":       {},
 	"outcome":           {},
 	"events":            {"events"},
@@ -44,7 +45,7 @@ var may = map[string][]string{ //nolint:gochecknoglobals // a table
 	"worker":            {"zeebe", "dedup", "outbox", "events", "outcome", "internal/crash", "internal/rule", "internal/postgres"},
 	"sagas":             {"worker", "events/inbox", "zeebe", "dedup", "outbox", "events", "outcome", "bpmn", "internal/crash", "internal/rule", "internal/postgres"},
 	"operator":          {"sagas", "worker", "zeebe", "zeebe/rest", "dedup", "outbox", "events", "events/inbox", "outcome", "bpmn", "internal/postgres"},
-	"engine/...":        {"bpmn", "bpmn/feel", "engine/..."},
+	"engine/...":        {"bpmn", "bpmn/feel", "bpmn/isotime", "engine/..."},
 }
 
 // never lists what library packages must not pull in, with the reason.
