@@ -40,12 +40,12 @@ func TestRelay_ZombieDeletesNothing(t *testing.T) {
 	f := setup(t)
 	key := "K"
 	msg := created(key, 1)
-	msg.Type = "test.zombie.woken" // a topic of its own: the hook below is seen by relays of other tests
+	msg.Type = "test.zombie.raised" // a topic of its own: the hook below is seen by relays of other tests
 	stuck, release := make(chan struct{}), make(chan struct{})
 	var once atomic.Bool
 	bk := newBroker()
 	remove := crash.Hook("relay.publish.acked", func(topics string) {
-		if topics == "test.zombie.woken.v1" && once.CompareAndSwap(false, true) {
+		if topics == "test.zombie.raised.v1" && once.CompareAndSwap(false, true) {
 			close(stuck)
 			<-release
 		}

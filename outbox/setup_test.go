@@ -42,7 +42,7 @@ messages:
   - {type: test.thing.renamed, class: domain, owner: test, producers: [tester]}
   - {type: test.thing.renamed, version: 2, class: domain, owner: test, producers: [tester]}
   - {type: test.thing.make.requested, kind: command, class: domain, owner: test, producers: ["*"], idempotency_key: data.idempotencyKey}
-  - {type: test.zombie.woken, class: domain, owner: test, producers: [tester]}
+  - {type: test.zombie.raised, class: domain, owner: test, producers: [tester]}
   - {type: other-domain.thing.created, class: domain, owner: other-domain, producers: [other]}
 `
 
