@@ -243,8 +243,9 @@ func (f *fixture) count(sql string, args ...any) int {
 	return n
 }
 
-// brief shows key/sequence of records.
+// brief shows key/sequence of the last records.
 func brief(log []events.Record) []string {
+	log = log[max(0, len(log)-60):]
 	var out []string
 	for _, r := range log {
 		out = append(out, r.Key+"/"+r.Header(events.HeaderSequence))
