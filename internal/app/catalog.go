@@ -9,6 +9,7 @@ import (
 	"github.com/vitrip/journeyman/dedup"
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/events/inbox"
+	"github.com/vitrip/journeyman/operator"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/sagas"
 	"github.com/vitrip/journeyman/zeebe"
@@ -39,6 +40,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, schema, recordSchema strin
 		{schema, func(ctx context.Context, s string) error { return outbox.Migrate(ctx, pool, s) }},
 		{schema, func(ctx context.Context, s string) error { return inbox.Migrate(ctx, pool, s) }},
 		{schema, func(ctx context.Context, s string) error { return sagas.Migrate(ctx, pool, s) }},
+		{schema, func(ctx context.Context, s string) error { return operator.Migrate(ctx, pool, s) }},
 		{recordSchema, func(ctx context.Context, s string) error { return inbox.Migrate(ctx, pool, s) }},
 		{recordSchema, func(ctx context.Context, s string) error { return sagas.MigrateRecords(ctx, pool, s) }},
 		{schema, func(ctx context.Context, s string) error { return migrateTravel(ctx, pool, s) }},
