@@ -25,6 +25,7 @@ type supplier struct {
 	held     map[string]bool
 	reserved map[string]int // effects by key
 	undone   map[string]int
+	cancels  int              // calls, whether or not they found something
 	before   func(key string) // runs before a reservation takes effect
 }
 
@@ -49,6 +50,7 @@ func (s *supplier) has(key string) bool {
 func (s *supplier) cancel(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.cancels++
 	if s.held[key] {
 		delete(s.held, key)
 		s.undone[key]++
@@ -71,6 +73,9 @@ type stage struct {
 	eng *engine.Engine
 	sup *supplier
 	rt  *worker.Runtime
+
+	paying func(sagaID string) // runs inside the transaction of payment.do
+	paid   sync.Map            // operation ids of payments that stand
 }
 
 func setupStage(t *testing.T) *stage {
@@ -148,8 +153,15 @@ func (st *stage) steps(mux *worker.Mux) {
 		if strings.HasPrefix(job.In.Booking, "broke") {
 			return none{}, worker.BusinessError("DECLINED", "the card was declined")
 		}
+		if st.paying != nil {
+			st.paying(job.SagaID)
+		}
+		st.paid.Store(job.OperationID, true)
 		return none{}, nil
-	}, worker.NoEffect()))
+	}, worker.CompensatedByTx("payment.cancel", func(_ context.Context, _ *worker.Tx, u worker.UndoOf[bookingIn, none]) error {
+		st.paid.Delete(u.OperationID)
+		return nil
+	})))
 	mux.Handle("confirm.do", worker.Transactional(func(ctx context.Context, tx *worker.Tx, job worker.Job[none]) (none, error) {
 		return none{}, st.s.Decide(ctx, tx, job.SagaID, Completed)
 	}, worker.NotCompensable("the pivot"), worker.Pivot()))
@@ -234,6 +246,81 @@ func TestRule11_CallLandsAfterTheCancel(t *testing.T) {
 	st.settled(func() bool { return !st.sup.has(id + ":hotel") }, "the room is still held")
 	if n := st.sup.undone[id+":hotel"]; n != 1 {
 		t.Errorf("undone %d times, want 1", n)
+	}
+}
+
+// Rule 11: an undo that comes while its step is still inside its transaction waits for the truth, and undoes it.
+func TestRule11_UndoWaitsForTheRunningStep(t *testing.T) {
+	st := setupStage(t)
+	srv := st.server(st.s)
+	id := OperationID("agency", "trip", "slow", 1)
+	inside, release := make(chan struct{}), make(chan struct{})
+	st.paying = func(string) { close(inside); <-release }
+	st.post(srv, "a", "slow", trips("slow"))
+	<-inside
+	type undone struct {
+		res worker.UndoResult
+		err error
+	}
+	done := make(chan undone, 1)
+	go func() {
+		res, err := st.rt.Undo(st.ctx, id+":payment", "test")
+		done <- undone{res, err}
+	}()
+	var got undone
+	select {
+	case got = <-done:
+		t.Errorf("the undo did not wait: %+v", got)
+		close(release)
+	case <-st.waits(st.domain, "transactionid"):
+		close(release)
+		got = <-done
+	}
+	if got.err != nil || got.res.Nothing {
+		t.Errorf("undo: got %+v, %v, want the effect undone", got.res, got.err)
+	}
+	st.until(id)
+	if _, stands := st.paid.Load(id + ":payment"); stands {
+		t.Error("the payment stands although it was undone")
+	}
+}
+
+// Rule 11: an undo that comes before its step leaves it revoked: the step is answered SAGA_GIVEN_UP without effect.
+func TestRule11_UndoBeforeTheStep(t *testing.T) {
+	st := setupStage(t)
+	srv := st.server(st.s)
+	id := OperationID("agency", "trip", "early", 1)
+	called, land := make(chan struct{}), make(chan struct{})
+	st.sup.before = func(string) { close(called); <-land }
+	st.post(srv, "a", "early", trips("early"))
+	<-called
+	if res, err := st.rt.Undo(st.ctx, id+":payment", "test"); err != nil || !res.Nothing {
+		t.Errorf("undo of what did not begin: got %+v, %v, want nothing", res, err)
+	}
+	close(land)
+	row, _ := st.until(id)
+	if _, stands := st.paid.Load(id + ":payment"); stands || row.State != "failed" || st.sup.has(id+":hotel") {
+		t.Errorf("got %s because %s, payment stands %v, rooms %v", row.State, row.Reason, stands, st.sup.held)
+	}
+}
+
+// Rule 12: one undo per effect, however many ask for it: the model, the ledger and the runtime use one id.
+func TestRule12_OneUndoPerEffect(t *testing.T) {
+	st := setupStage(t)
+	srv := st.server(st.s)
+	id := st.post(srv, "a", "k", trips("fine")).json(t)["operation_id"].(string)
+	st.until(id)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if res, err := st.rt.Undo(st.ctx, id+":hotel", "test"); err != nil || res.Outcome != "SUCCESS" {
+				t.Errorf("undo: got %+v, %v", res, err)
+			}
+		})
+	}
+	wg.Wait()
+	if st.sup.cancels != 1 || st.sup.has(id+":hotel") {
+		t.Errorf("cancels called: %d, want 1; held %v", st.sup.cancels, st.sup.held)
 	}
 }
 

@@ -217,7 +217,7 @@ func (w *world) waits(db *pgxpool.Pool, locktype string) <-chan struct{} {
 		defer tick.Stop()
 		for {
 			var n int
-			err := db.QueryRow(w.ctx, `SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = $1 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, locktype).Scan(&n)
+			err := db.QueryRow(w.ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event = $1`, locktype).Scan(&n)
 			if n > 0 || err != nil {
 				return
 			}
