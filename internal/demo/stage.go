@@ -115,6 +115,11 @@ func newStage(ctx context.Context, cfg Config, script []Booking) (_ *stage, err 
 	if err := s.serveAPI(lis, script, log); err != nil {
 		return nil, err
 	}
+	if cfg.Serve {
+		if err := s.serveConsole(appCfg.Cluster, log); err != nil {
+			return nil, err
+		}
+	}
 	if s.view, err = newBookingView(ctx, s.pool, s.app.Subscriber(), catalog, log); err != nil {
 		return nil, err
 	}
