@@ -17,7 +17,18 @@ var ErrNoServer = errors.New("no PostgreSQL server found")
 // Find returns the folder that holds initdb and postgres: dir if given, else
 // the first of PATH, Debian's folders (newest version first), Homebrew's, and
 // the npm package in cache. [ErrNoServer] when there is none.
-func Find(dir, cache string) (string, error) {
+func Find(dir, cache string) (string, error) { return find(dir, cache, usualPlaces()) }
+
+// usualPlaces are patterns of folders with server programs outside the PATH.
+func usualPlaces() []string {
+	return []string{
+		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin",
+		"/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin",
+		"/opt/homebrew/opt/postgresql/bin", "/usr/local/opt/postgresql/bin",
+	}
+}
+
+func find(dir, cache string, patterns []string) (string, error) {
 	if dir != "" {
 		if hasServer(dir) {
 			return dir, nil
@@ -31,11 +42,7 @@ func Find(dir, cache string) (string, error) {
 		}
 		places = append(places, filepath.Dir(p))
 	}
-	for _, pattern := range []string{
-		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin",
-		"/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin",
-		"/opt/homebrew/opt/postgresql/bin", "/usr/local/opt/postgresql/bin",
-	} {
+	for _, pattern := range patterns {
 		found, _ := filepath.Glob(pattern)
 		sort.Slice(found, func(i, j int) bool { return version(found[i]) > version(found[j]) })
 		places = append(places, found...)
