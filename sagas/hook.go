@@ -29,7 +29,7 @@ func (h hook) QueueEnter(b *pgx.Batch, m worker.Meta) (check func() error) {
 	g := gate{meta: m}
 	b.Queue(h.sql.lockShared, m.SagaID)
 	b.Queue(h.sql.readGate, m.SagaID).QueryRow(func(row pgx.Row) error {
-		err := row.Scan(&g.decision, &g.closed, &g.cluster, &g.instance)
+		err := row.Scan(&g.decision, &g.closed, &g.cluster, &g.instance, &g.key)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -46,6 +46,7 @@ type gate struct {
 	closed   bool
 	cluster  string
 	instance int64
+	key      string
 }
 
 func (g *gate) check() error {
@@ -61,6 +62,8 @@ func (g *gate) check() error {
 		return outcome.Fatalf("saga", "saga %s has not begun: its model's first task must be saga.begin", id)
 	case (g.instance != g.meta.ProcessInstanceKey || g.cluster != g.meta.Cluster) && !rule.Off(15):
 		return notMine(fmt.Sprintf("saga %s belongs to process instance %d of cluster %s", id, g.instance, g.cluster))
+	case g.key != g.meta.BusinessKey:
+		return outcome.Fatalf("saga", "business key is %q, that of saga %s is %q: its steps must map the same, the ledger's order hangs on it", g.meta.BusinessKey, id, g.key)
 	}
 	return nil
 }

@@ -297,108 +297,6 @@ func TestRefusedStart(t *testing.T) {
 	}
 }
 
-// The process dies between the 202's record and the start: the sweep of another one starts it, once.
-func TestSweepStarts(t *testing.T) {
-	w := setup(t)
-	srv := w.server(w.s)
-	w.refuse = errors.New("domain database is away")
-	id := w.post(srv, "a", "k", goodTrip).json(t)["operation_id"].(string)
-	if n := w.count(w.domain, `SELECT count(*) FROM journeyman.saga`); n != 0 {
-		t.Fatalf("sagas: got %d, want none yet", n)
-	}
-	w.refuse = nil
-	other := w.another(nil)
-	if err := other.Sweep(w.ctx); err != nil {
-		t.Fatal(err)
-	}
-	if n := w.count(w.domain, `SELECT count(*) FROM journeyman.saga`); n != 0 {
-		t.Error("the sweep did not leave the fast path its time")
-	}
-	w.advance(startGrace + time.Second)
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			if err := other.Sweep(w.ctx); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if n := w.count(w.domain, `SELECT count(*) FROM journeyman.zeebe_command WHERE message_id = $1`, id); n != 1 {
-		t.Errorf("start messages: got %d, want 1", n)
-	}
-	if n := w.count(w.records, `SELECT count(*) FROM journeyman_records.record WHERE start_state = 'pending'`); n != 0 {
-		t.Errorf("records pending: got %d, want 0", n)
-	}
-}
-
-// No instance ever takes the saga up: it is shown as stuck, expires at its deadline, and an instance that comes later ends.
-func TestAbandoned(t *testing.T) {
-	w := setup(t)
-	srv := w.server(w.s)
-	id := w.post(srv, "a", "k", goodTrip).json(t)["operation_id"].(string)
-	w.advance(2 * time.Minute)
-	if stuck, err := w.s.Stuck(w.ctx, 10); err != nil || len(stuck) != 1 || stuck[0].Why != "not begun" {
-		t.Errorf("stuck: got %+v, %v", stuck, err)
-	}
-	w.advance(time.Hour)
-	if err := w.s.Sweep(w.ctx); err != nil {
-		t.Fatal(err)
-	}
-	w.deliver(false)
-	if m := w.post(srv, "a", "k", goodTrip).json(t); m["state"] != "expired" {
-		t.Errorf("final answer: got %v, want expired", m)
-	}
-	if err := w.bind(id, instance); code(err) != CodeNotMine {
-		t.Errorf("late instance: got %v, want %s", err, CodeNotMine)
-	}
-}
-
-// The instance is cancelled from outside: the runtime gives up, undoes from the ledger and closes (path rule 13).
-func TestRule13_InstanceCancelledFromOutside(t *testing.T) {
-	var log []string
-	var w *world
-	w = setupWith(t, func(c *Config) {
-		c.Undo = func(ctx context.Context, id, reason string) (worker.UndoResult, error) {
-			return w.undo(&log)(ctx, id, reason)
-		}
-		c.InstanceEnded = func(context.Context, string, int64) (bool, error) { return true, nil }
-	})
-	id := w.begun("k")
-	w.mustRun(id, step{element: "flight", undo: "flight.cancel"}, step{element: "hotel", undo: "hotel.cancel"})
-	w.advance(5 * time.Minute)
-	if err := w.s.Sweep(w.ctx); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"hotel", "flight"}, log); diff != "" {
-		t.Errorf("undone (-want +got):\n%s", diff)
-	}
-	if row := w.saga(id); row.State != "failed" || row.Reason != "instance-ended" {
-		t.Errorf("saga: got %s because %s", row.State, row.Reason)
-	}
-}
-
-// A completed process does not hold an effect that was committed: it is an orphan, found at the close (path rule 14).
-func TestOrphanAtClose(t *testing.T) {
-	var log []string
-	var w *world
-	w = setupWith(t, func(c *Config) {
-		c.Undo = func(ctx context.Context, id, reason string) (worker.UndoResult, error) {
-			return w.undo(&log)(ctx, id, reason)
-		}
-	})
-	id := w.begun("k")
-	w.mustRun(id, step{element: "hotel", undo: "hotel.cancel"}, step{element: "hotelAgain", undo: "hotel.cancel"}, w.confirm(id))
-	held := id + ":hotelAgain"
-	w.mustClose(id, closeIn{Held: []*string{nil, &held}})
-	if err := w.s.Sweep(w.ctx); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"hotel"}, log); diff != "" {
-		t.Errorf("undone (-want +got):\n%s", diff)
-	}
-}
-
 // An operation started inside another one's transaction commits or vanishes with it, and gets its record by event.
 func TestStartTx(t *testing.T) {
 	w := setup(t)
@@ -472,6 +370,26 @@ func TestApplyNeverGoesBack(t *testing.T) {
 	apply(EventCompleted, 11, Progress{Final: []byte(`{"state":"completed"}`), FinishedAt: &at})
 	if r, err := w.s.readOperation(w.ctx, id); err != nil || r.State != "failed" || string(r.Final) != `{"state":"failed"}` {
 		t.Errorf("after a second end: got %s %s, %v", r.State, r.Final, err)
+	}
+}
+
+// The record store may live in the domain database too, in its own schema (spec Z6).
+func TestOneDatabase(t *testing.T) {
+	w := setupWith(t, func(c *Config) { c.Records = nil })
+	if err := MigrateRecords(w.ctx, w.domain, ""); err != nil {
+		t.Fatal(err)
+	}
+	w.records = w.domain
+	srv := w.server(w.s)
+	id := w.post(srv, "a", "k", goodTrip).json(t)["operation_id"].(string)
+	if err := w.bind(id, instance); err != nil {
+		t.Fatal(err)
+	}
+	w.mustRun(id, w.confirm(id))
+	w.mustClose(id, closeIn{})
+	w.deliver(false)
+	if r := w.do(srv, http.MethodGet, "/v1/operations/"+id, "a", ""); r.status != http.StatusOK {
+		t.Errorf("got %d %s, want 200", r.status, r.body)
 	}
 }
 

@@ -111,7 +111,7 @@ func (s *Sagas) timeline(ctx context.Context, row Saga) ([]Entry, error) {
 // Stuck is a saga that makes no progress, and why.
 type Stuck struct {
 	Saga
-	Why string // "not begun", "undo stuck", "past its deadline without a decision", "undo takes too long"
+	Why string // "not begun", "undo stuck", "past its deadline without a decision", "past its deadline, completed but not closed", "undo takes too long"
 }
 
 // Stuck lists sagas that need somebody, the oldest first (spec S5), at most limit.

@@ -213,6 +213,32 @@ func TestModelFailsAndIsUndone(t *testing.T) {
 	}
 }
 
+// The deadline passes while a step is inside its transaction: the give-up waits for it, and both effects are
+// undone, the younger first, before the operation is expired.
+func TestModelExpiresDuringAStep(t *testing.T) {
+	st := setupStage(t)
+	srv := st.server(st.s)
+	id := OperationID("agency", "trip", "slow", 1)
+	inside, release := make(chan struct{}), make(chan struct{})
+	st.paying = func(string) { close(inside); <-release }
+	st.post(srv, "a", "slow", trips("slow"))
+	<-inside
+	st.advance(31 * time.Minute)
+	st.eng.AdvanceClock(31 * time.Minute)
+	<-st.waits(st.domain, "advisory")
+	close(release)
+	row, final := st.until(id)
+	if row.State != "expired" || final["state"] != "expired" || final["reason"].(map[string]any)["code"] != "deadline" {
+		t.Errorf("got %s, answer %v", row.State, final)
+	}
+	if diff := cmp.Diff([]any{"payment", "hotel"}, final["undone"]); diff != "" {
+		t.Errorf("undone (-want +got):\n%s", diff)
+	}
+	if _, stands := st.paid.Load(id + ":payment"); stands || st.sup.has(id+":hotel") {
+		t.Errorf("payment stands %v, rooms %v", stands, st.sup.held)
+	}
+}
+
 // Rule 11: a call is on its way when the saga is cancelled. The undo revokes it, asks, and what lands after the
 // revocation is undone too: in the end nothing stands at the supplier.
 func TestRule11_CallLandsAfterTheCancel(t *testing.T) {

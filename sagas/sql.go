@@ -30,7 +30,7 @@ func renderDomain(schema, seq string) domainSQL {
 	return domainSQL{
 		lockShared:    r(`SELECT pg_advisory_xact_lock_shared(hashtextextended('{{schema}}.saga.' || $1, 0))`),
 		lockExclusive: r(`SELECT pg_advisory_xact_lock(hashtextextended('{{schema}}.saga.' || $1, 0))`),
-		readGate: r(`SELECT coalesce(decision, ''), closed_at IS NOT NULL, coalesce(cluster, ''), coalesce(process_instance_key, 0)
+		readGate: r(`SELECT coalesce(decision, ''), closed_at IS NOT NULL, coalesce(cluster, ''), coalesce(process_instance_key, 0), business_key
 			FROM {{schema}}.saga WHERE id = $1`),
 		// Primary key; waits for a twin that starts the same attempt.
 		insertSaga: r(`INSERT INTO {{schema}}.saga AS s (id, tenant, type, key, attempt, business_key, correlation_id, traceparent, actor, variables, state, started_at, deadline)
@@ -94,11 +94,12 @@ func renderDomain(schema, seq string) domainSQL {
 				CASE WHEN s.begun_at IS NULL AND s.started_at < {{schema}}.now() - $1::interval THEN 'not begun'
 					WHEN EXISTS (SELECT 1 FROM {{schema}}.saga_step t WHERE t.saga_id = s.id AND t.undo_state = 'stuck') THEN 'undo stuck'
 					WHEN s.decision IS NULL AND s.deadline < {{schema}}.now() - $1::interval THEN 'past its deadline without a decision'
+					WHEN s.decision = 'completed' AND s.deadline < {{schema}}.now() - $1::interval THEN 'past its deadline, completed but not closed'
 					WHEN s.state = 'compensating' AND s.decided_at < {{schema}}.now() - $2::interval THEN 'undo takes too long' END AS why
 			FROM {{schema}}.saga s WHERE s.closed_at IS NULL AND (
 				(s.begun_at IS NULL AND s.started_at < {{schema}}.now() - $1::interval)
 				OR EXISTS (SELECT 1 FROM {{schema}}.saga_step t WHERE t.saga_id = s.id AND t.undo_state = 'stuck')
-				OR (s.decision IS NULL AND s.deadline < {{schema}}.now() - $1::interval)
+				OR (coalesce(s.decision, 'completed') = 'completed' AND s.deadline < {{schema}}.now() - $1::interval)
 				OR (s.state = 'compensating' AND s.decided_at < {{schema}}.now() - $2::interval))
 			ORDER BY s.started_at LIMIT $3`),
 		// Index saga_step_undo.

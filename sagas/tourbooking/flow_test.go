@@ -200,7 +200,9 @@ func TestBooking_stepTimesOut(t *testing.T) {
 		return err == nil && d.Decision == sagas.Failed
 	})
 	close(release)
-	st.ended(id)
+	if d := st.ended(id); d.State != "failed" || d.Reason != models.CodeStepTimedOut {
+		t.Errorf("saga %s because %s, want failed because %s", d.State, d.Reason, models.CodeStepTimedOut)
+	}
 	st.eventually("no reservation stands", func() bool {
 		got := st.effects()
 		return got["hotel cancel"] == 1 && got["flight cancel"] == 1 && got["transfer cancel"] == 1
