@@ -45,10 +45,11 @@ type Config struct {
 	Env       string // environment, for events
 	Suppliers Suppliers
 	Callback  string // base URL of our API, as suppliers reach it
+	// CallbackSecret signs callback addresses: at least 16 bytes, the same in every process.
+	CallbackSecret []byte
 
 	Concurrency, MaxJobsActive int           // 0 = 16 and 64
 	JobTimeout, CallTimeout    time.Duration // 0 = the worker's defaults
-	SessionTimeout             time.Duration // how long Kafka waits for a dead consumer; 0 = the transport's default
 	Log                        zerolog.Logger
 }
 
@@ -91,7 +92,6 @@ type App struct {
 	queue   *zeebe.Queue
 	sender  *zeebe.Sender
 	sagas   *sagas.Sagas
-	travel  *travel
 	worker  *worker.Worker
 }
 
@@ -124,7 +124,7 @@ func New(cfg Config) (_ *App, err error) {
 	if a.conn, err = zeebe.Dial(zeebe.Config{Address: cfg.Gateway, Plaintext: cfg.Plaintext, Cluster: cfg.Cluster, Log: cfg.Log}); err != nil {
 		return nil, err
 	}
-	if a.bus, err = kafka.New(kafka.Config{Brokers: cfg.Brokers, SessionTimeout: cfg.SessionTimeout}); err != nil {
+	if a.bus, err = kafka.New(kafka.Config{Brokers: cfg.Brokers}); err != nil {
 		return nil, err
 	}
 	if a.queue, err = zeebe.NewQueue(cfg.Schema, cfg.Cluster); err != nil {
@@ -148,22 +148,30 @@ func (a *App) Close() error {
 // Subscriber joins consumer groups of the application's bus.
 func (a *App) Subscriber() events.Subscriber { return a.bus }
 
-// Work runs everything of a worker process until ctx ends, then drains.
+// Work runs a worker process until ctx ends, then drains: jobs, recorded answers, the relay, the sweeps of the sagas.
 func (a *App) Work(ctx context.Context) error {
-	relay, err := outbox.NewRelay(a.cfg.Pool, a.bus, outbox.RelayConfig{Schema: a.cfg.Schema, Stager: a.stager, Log: a.cfg.Log})
+	relay, err := outbox.NewRelay(a.cfg.Pool, publisher(a.bus), outbox.RelayConfig{Schema: a.cfg.Schema, Stager: a.stager, Log: a.cfg.Log})
 	if err != nil {
 		return err
 	}
+	return together(ctx, map[string]func(context.Context) error{"worker": a.worker.Run, "relay": relay.Run, "sagas": a.sagas.Run})
+}
+
+// Record runs the consumer that moves the operation records, which the API answers from, until ctx ends.
+func (a *App) Record(ctx context.Context) error {
 	records, err := inbox.New(a.bus, a.cfg.Pool, inbox.Config{
 		Group: "operation-records", Catalog: a.catalog, Schema: a.recordSchema(), Concurrency: 4, Log: a.cfg.Log,
 	}, a.sagas.Routes()...)
 	if err != nil {
 		return err
 	}
+	return together(ctx, map[string]func(context.Context) error{"records": records.Run})
+}
+
+// together runs all until ctx ends or one fails.
+func together(ctx context.Context, all map[string]func(context.Context) error) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for name, run := range map[string]func(context.Context) error{
-		"worker": a.worker.Run, "relay": relay.Run, "sagas": a.sagas.Run, "records": records.Run,
-	} {
+	for name, run := range all {
 		g.Go(func() error {
 			if err := run(ctx); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
@@ -193,8 +201,24 @@ func (a *App) API(tokens map[string]sagas.Principal) (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", operations)
-	a.travel.callbacks(mux)
-	return mux, nil
+	return mux, a.callbacks(mux)
+}
+
+// FlushCommands writes down, until ctx ends, which of the commands that the API sent were acknowledged. A process
+// that runs Work does that by itself; in others nobody would, and the sweep would send them again.
+func (a *App) FlushCommands(ctx context.Context) error {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := a.sender.Flush(ctx); err != nil && ctx.Err() == nil {
+				a.cfg.Log.Warn().Err(err).Msg("acknowledged commands not deleted yet")
+			}
+		}
+	}
 }
 
 // Deploy deploys the models of the travel sagas.

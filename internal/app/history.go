@@ -13,10 +13,7 @@ func elements(client *rest.Client) worker.Elements {
 	if client == nil {
 		return nil
 	}
-	return worker.ElementsFunc(func(ctx context.Context, key int64) (worker.ElementState, error) {
-		state, err := client.ElementState(ctx, key)
-		return worker.ElementState(state), err
-	})
+	return worker.ElementsFunc(client.ElementState)
 }
 
 // instanceEnded tells whether a process instance of this cluster has ended; nil without a REST API.

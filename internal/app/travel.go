@@ -2,31 +2,101 @@ package app
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/vitrip/journeyman/sagas"
+	"github.com/vitrip/journeyman/sagas/refund"
+	"github.com/vitrip/journeyman/sagas/ticketing"
+	"github.com/vitrip/journeyman/sagas/tourbooking"
+	"github.com/vitrip/journeyman/sagas/tourbooking/supplier"
 	"github.com/vitrip/journeyman/worker"
 )
 
-type travel struct{}
+// ticketsPath is where the airline posts issued tickets.
+const ticketsPath = "/v1/callbacks/tickets"
 
-func newTravel(Config) *travel { return &travel{} }
+// clients are the HTTP clients of the four suppliers.
+type clients struct{ flight, hotel, transfer, payment *supplier.Client }
 
-func (t *travel) types() []sagas.Type { return nil }
+func (a *App) dialSuppliers() (c clients, err error) {
+	s := a.cfg.Suppliers
+	for _, d := range []struct {
+		base string
+		to   **supplier.Client
+	}{{s.Flight, &c.flight}, {s.Hotel, &c.hotel}, {s.Transfer, &c.transfer}, {s.Payment, &c.payment}} {
+		if *d.to, err = supplier.New(d.base, a.cfg.CallTimeout); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
 
-func (t *travel) install(*App, *worker.Mux) error { return errors.New("not yet") }
+// types are the saga types of the application.
+func types(cfg Config) ([]sagas.Type, error) {
+	tour, err := tourbooking.Type(tourbooking.TypeConfig{Schema: cfg.Schema})
+	if err != nil {
+		return nil, err
+	}
+	back, err := refund.Type(refund.TypeConfig{Schema: cfg.Schema})
+	if err != nil {
+		return nil, err
+	}
+	tickets, err := ticketing.Type(ticketing.TypeConfig{Schema: cfg.Schema})
+	if err != nil {
+		return nil, err
+	}
+	return []sagas.Type{tour, back, tickets}, nil
+}
 
-func (t *travel) callbacks(*http.ServeMux) {}
+// install registers the handlers of the travel sagas.
+func (a *App) install(mux *worker.Mux) error {
+	c, err := a.dialSuppliers()
+	if err != nil {
+		return err
+	}
+	err = tourbooking.Install(mux, tourbooking.Config{
+		Schema: a.cfg.Schema, Flight: c.flight, Hotel: c.hotel, Transfer: c.transfer, Payment: c.payment, Sagas: a.sagas, Ticketing: ticketing.Plan,
+	})
+	if err != nil {
+		return err
+	}
+	err = refund.Install(mux, refund.Config{
+		Schema: a.cfg.Schema, Flight: c.flight, Hotel: c.hotel, Transfer: c.transfer, Payment: c.payment, Sagas: a.sagas,
+	})
+	if err != nil {
+		return err
+	}
+	return ticketing.Install(mux, ticketing.Config{
+		Schema: a.cfg.Schema, Flight: c.flight, Sagas: a.sagas, CallbackURL: a.cfg.Callback + ticketsPath, CallbackSecret: a.cfg.CallbackSecret,
+	})
+}
 
-func migrateTravel(context.Context, *pgxpool.Pool, string) error { return nil }
-
-func catalogs() map[string][]byte { return map[string][]byte{"sagas": sagas.Catalog()} }
-
-func (a *App) elements() worker.Elements { return nil }
-
-func (a *App) instanceEnded() func(ctx context.Context, cluster string, processInstanceKey int64) (bool, error) {
+// callbacks are the addresses that suppliers call.
+func (a *App) callbacks(mux *http.ServeMux) error {
+	tickets, err := ticketing.NewCallback(ticketing.CallbackConfig{
+		Pool: a.cfg.Pool, Schema: a.cfg.Schema, Commands: a.queue, Sender: a.sender, Secret: a.cfg.CallbackSecret, Log: a.cfg.Log,
+	})
+	if err != nil {
+		return err
+	}
+	mux.Handle(ticketsPath, tickets)
 	return nil
+}
+
+func migrateTravel(ctx context.Context, pool *pgxpool.Pool, schema string) error {
+	if err := tourbooking.Migrate(ctx, pool, schema); err != nil {
+		return err
+	}
+	if err := refund.Migrate(ctx, pool, schema); err != nil {
+		return err
+	}
+	return ticketing.Migrate(ctx, pool, schema)
+}
+
+func catalogs() map[string][]byte {
+	return map[string][]byte{
+		"sagas": sagas.Catalog(), "tour booking": tourbooking.Catalog(), "refund": refund.Catalog(), "ticketing": ticketing.Catalog(),
+	}
 }

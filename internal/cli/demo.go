@@ -15,6 +15,7 @@ import (
 func newDemo(s Streams) *cobra.Command {
 	var cfg demo.Config
 	var asJSON bool
+	var script string
 	cmd := &cobra.Command{
 		Use: "demo", Short: "Book tours, break things, undo, and audit the result",
 		Long: `Demo starts everything it needs on this machine: a private PostgreSQL, a Kafka broker and the
@@ -29,6 +30,9 @@ It exits with 0 when the audit is clean and with 1 when it is not. Ctrl-C leaves
 				return fmt.Errorf("--bookings %d: want 0 or more", cfg.Bookings)
 			}
 			cfg.Script, cfg.Out, cfg.Terminal = bookings.FS(), s.Out, s.Terminal
+			if script != "" {
+				cfg.Script = os.DirFS(script)
+			}
 			if asJSON {
 				cfg.Out, cfg.Terminal = s.Err, false // standard output is for the document alone
 			}
@@ -60,6 +64,7 @@ It exits with 0 when the audit is clean and with 1 when it is not. Ctrl-C leaves
 	}
 	f := cmd.Flags()
 	f.BoolVar(&asJSON, "json", false, "print only the summary, as JSON, on standard output")
+	f.StringVar(&script, "script", "", "folder of *.json files to play instead of the built-in script")
 	f.IntVar(&cfg.Bookings, "bookings", 0, "play so many bookings in all: the script and generated ones; 0 = the script and a few")
 	f.Int64Var(&cfg.Seed, "seed", 1, "seed of the generated bookings")
 	f.BoolVar(&cfg.Serve, "serve", false, "stay up with API and console until Ctrl-C")

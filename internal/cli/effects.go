@@ -44,7 +44,7 @@ func printEffects(s Streams, e operator.Effects) error {
 	n := func(v int64) string { return strconv.FormatInt(v, 10) }
 	err := facts(s.Out, "answers pending", n(c.AnswersPending)+", oldest "+c.OldestAnswer.Round(time.Second).String(), "answers gone", n(c.AnswersGone), "answers parked", n(c.AnswersParked),
 		"other commands", n(c.OtherCommands)+", parked "+n(c.OtherCommandsParked), "unknown results", n(c.UnknownResults),
-		"orphans proved", n(c.OrphansProved), "orphans undone", n(c.OrphansUndone), "orphans parked", n(c.OrphansParked), "revoked", n(c.Revoked),
+		"orphans proved", n(c.OrphansProved), "orphans undone", n(c.OrphansUndone), "orphans parked", n(c.OrphansParked), "revoked", n(c.Revoked), "effects undone", n(c.EffectsUndone),
 		"undo running", n(c.UndoRunning), "undo stuck", n(c.UndoStuck), "undo parked", n(c.UndoParked))
 	if err != nil {
 		return err

@@ -8,10 +8,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/vitrip/journeyman/internal/app"
 	"github.com/vitrip/journeyman/internal/crash"
 )
+
+// callbackSecret names the variable that holds the secret of callback addresses: secrets never stand in flags.
+const callbackSecret = "JOURNEYMAN_CALLBACK_SECRET"
 
 // newRun is the worker process: workers, command sender, relay, saga sweeps and the consumer of the operation records.
 func newRun(s Streams) *cobra.Command {
@@ -19,14 +23,16 @@ func newRun(s Streams) *cobra.Command {
 	var cfg app.Config
 	var level string
 	var connections int32
-	var untilClosed bool
+	var untilClosed, records bool
 	cmd := &cobra.Command{
 		Use: "run", Short: "Run the worker process",
 		Long: `Run activates the jobs of the travel models, sends recorded answers, relays events to Kafka,
 sweeps up what dead processes left, and moves the operation records.
 
 SIGTERM or Ctrl-C drains: no new jobs, running ones are finished or handed back, then exit 0.
-A second signal ends the process at once; nothing is lost by that.`,
+A second signal ends the process at once; nothing is lost by that.
+
+` + callbackSecret + ` holds the secret that signs callback addresses, 16 bytes or more, the same as the API's.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := required(cmd, "dsn", "zeebe", "kafka", "cluster", "flight", "hotel", "transfer", "payment", "callback"); err != nil {
@@ -45,8 +51,9 @@ A second signal ends the process at once; nothing is lost by that.`,
 				ctx, cancel = untilEOF(ctx, s.In)
 				defer cancel()
 			}
+			cfg.CallbackSecret = []byte(s.Getenv(callbackSecret))
 			cfg.Schema, cfg.RecordSchema, cfg.Log = db.schema, db.recordSchema, log
-			return runWorkers(ctx, db, connections, cfg)
+			return runWorkers(ctx, db, connections, records, cfg)
 		},
 	}
 	db.add(cmd)
@@ -66,7 +73,7 @@ A second signal ends the process at once; nothing is lost by that.`,
 	f.IntVar(&cfg.MaxJobsActive, "max-jobs-active", 64, "jobs taken and not yet answered")
 	f.DurationVar(&cfg.JobTimeout, "job-timeout", 30*time.Second, "a job is ours this long, extended while it runs")
 	f.DurationVar(&cfg.CallTimeout, "call-timeout", 20*time.Second, "one call of a supplier")
-	f.DurationVar(&cfg.SessionTimeout, "session-timeout", 10*time.Second, "how long Kafka waits for a dead consumer of ours")
+	f.BoolVar(&records, "records", true, "also move the operation records, which the API answers from")
 	f.Int32Var(&connections, "connections", 32, "largest number of database connections")
 	f.StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or disabled")
 	f.BoolVar(&untilClosed, "until-stdin-closes", false, "drain when standard input closes: the process that started this one has ended")
@@ -75,8 +82,8 @@ A second signal ends the process at once; nothing is lost by that.`,
 		"kafka": "JOURNEYMAN_KAFKA", "environment": "JOURNEYMAN_ENV", "flight": "JOURNEYMAN_FLIGHT", "hotel": "JOURNEYMAN_HOTEL",
 		"transfer": "JOURNEYMAN_TRANSFER", "payment": "JOURNEYMAN_PAYMENT", "callback": "JOURNEYMAN_CALLBACK", "concurrency": "JOURNEYMAN_CONCURRENCY",
 		"max-jobs-active": "JOURNEYMAN_MAX_JOBS_ACTIVE", "job-timeout": "JOURNEYMAN_JOB_TIMEOUT", "call-timeout": "JOURNEYMAN_CALL_TIMEOUT",
-		"session-timeout": "JOURNEYMAN_SESSION_TIMEOUT",
-		"connections":     "JOURNEYMAN_CONNECTIONS", "log-level": "JOURNEYMAN_LOG_LEVEL",
+		"records":     "JOURNEYMAN_RECORDS",
+		"connections": "JOURNEYMAN_CONNECTIONS", "log-level": "JOURNEYMAN_LOG_LEVEL",
 	} {
 		env(cmd, flag, variable)
 	}
@@ -84,7 +91,7 @@ A second signal ends the process at once; nothing is lost by that.`,
 }
 
 // runWorkers works until ctx ends.
-func runWorkers(ctx context.Context, db databaseFlags, connections int32, cfg app.Config) error {
+func runWorkers(ctx context.Context, db databaseFlags, connections int32, records bool, cfg app.Config) error {
 	pool, err := db.open(ctx, connections)
 	if err != nil {
 		return err
@@ -95,7 +102,12 @@ func runWorkers(ctx context.Context, db databaseFlags, connections int32, cfg ap
 	if err != nil {
 		return exit(ExitUsage, err)
 	}
-	err = a.Work(ctx)
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.Work(gctx) })
+	if records {
+		g.Go(func() error { return a.Record(gctx) })
+	}
+	err = g.Wait()
 	if closing := a.Close(); err == nil {
 		err = closing
 	}

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
@@ -12,7 +11,7 @@ import (
 // startBroker starts an in-process Kafka broker with the catalog's topics. Its
 // records stand in memory. Call Close on it.
 func startBroker(catalog *events.Catalog) (*kfake.Cluster, error) {
-	opts := []kfake.Opt{kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second)}
+	opts := []kfake.Opt{kfake.NumBrokers(1)}
 	for _, t := range catalog.Topics() {
 		opts = append(opts, kfake.SeedTopics(int32(t.Partitions), t.Name)) //nolint:gosec // a catalog's partitions are few
 	}

@@ -312,14 +312,28 @@ func fill(v, source any) (any, error) {
 		}
 		at := source
 		for _, step := range strings.Split(path, ".") {
-			m, _ := at.(map[string]any)
-			if at, ok = m[step]; !ok {
+			if at = descend(at, step); at == nil {
 				return nil, fmt.Errorf("%s: the earlier answer has no %q", v, step)
 			}
 		}
 		return at, nil
 	}
 	return v, nil
+}
+
+// descend gives a field of an object, or the element of a list that has this kind; nil when there is none.
+func descend(v any, step string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		return v[step]
+	case []any:
+		for _, e := range v {
+			if m, ok := e.(map[string]any); ok && m["kind"] == step {
+				return e
+			}
+		}
+	}
+	return nil
 }
 
 // outcomes are the bookings that have ended so far.
@@ -362,7 +376,7 @@ func (p *player) differs(b Booking, r audit.Booking) string {
 		case did[segment] > 0:
 			got = "released"
 		}
-		if want := b.Expect.Effects[segment]; got != want {
+		if want := b.Expect.Effects[segment]; got != want && (want != "free" || got == "held") {
 			return fmt.Sprintf("%s is %s, want %s", segment, got, want)
 		}
 	}

@@ -54,7 +54,7 @@ type Act struct {
 type Expect struct {
 	States  []string          `json:"states"`            // any of completed, failed, expired; "refused" = 4xx
 	Reason  string            `json:"reason,omitempty"`  // code of a failure, "" = not checked
-	Effects map[string]string `json:"effects,omitempty"` // by segment: held, released or none
+	Effects map[string]string `json:"effects,omitempty"` // by segment: held, released, none, or free for one of the last two
 	Undo    []string          `json:"undo,omitempty"`    // segments in the order they were released, "" = not checked
 }
 
@@ -144,8 +144,8 @@ func (b Booking) check() error {
 		}
 	}
 	for segment, e := range b.Expect.Effects {
-		if !slices.Contains([]string{"held", "released", "none"}, e) {
-			errs = append(errs, fmt.Errorf("expect.effects.%s: %q, want held, released or none", segment, e))
+		if !slices.Contains([]string{"held", "released", "none", "free"}, e) {
+			errs = append(errs, fmt.Errorf("expect.effects.%s: %q, want held, released, none or free", segment, e))
 		}
 	}
 	for _, f := range b.Faults {

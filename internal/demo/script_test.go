@@ -88,14 +88,15 @@ func TestFill(t *testing.T) {
 		}
 		return v
 	}
-	got, err := fill(parse(`{"a":"$after.result.flight.id","b":["x","$after.n"],"c":1}`), parse(`{"n":7,"result":{"flight":{"id":"R1"}}}`))
+	got, err := fill(parse(`{"a":"$after.result.segments.flight.id","b":["x","$after.n"],"c":1}`),
+		parse(`{"n":7,"result":{"segments":[{"kind":"hotel","id":"R0"},{"kind":"flight","id":"R1"}]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(parse(`{"a":"R1","b":["x",7],"c":1}`), got); diff != "" {
 		t.Errorf("filled (-want +got):\n%s", diff)
 	}
-	if _, err := fill(parse(`{"a":"$after.result.hotel.id"}`), parse(`{"result":{}}`)); err == nil || !strings.Contains(err.Error(), `"hotel"`) {
+	if _, err := fill(parse(`{"a":"$after.result.hotel.id"}`), parse(`{"result":{"flight":{}}}`)); err == nil || !strings.Contains(err.Error(), `"hotel"`) {
 		t.Errorf("missing path: got %v, want an error that names it", err)
 	}
 }

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -103,7 +104,7 @@ func newStage(ctx context.Context, cfg Config, script []Booking) (_ *stage, err 
 		Suppliers: app.Suppliers{
 			Flight: world.URL(suppliers.Flight), Hotel: world.URL(suppliers.Hotel), Transfer: world.URL(suppliers.Transfer), Payment: world.URL(suppliers.Payment),
 		},
-		Callback: s.api, Log: log,
+		Callback: s.api, CallbackSecret: []byte(rand.Text()), Log: log,
 	}
 	if s.app, err = app.New(appCfg); err != nil {
 		return nil, errors.Join(err, lis.Close())
@@ -215,9 +216,10 @@ func (s *stage) workerCommand(cfg app.Config, crashAt, killLog string, log io.Wr
 	cmd.Env = append(os.Environ(),
 		"JOURNEYMAN_DSN="+s.pool.Config().ConnString(), "JOURNEYMAN_ZEEBE="+cfg.Gateway, "JOURNEYMAN_ZEEBE_PLAINTEXT=true", "JOURNEYMAN_REST="+cfg.REST,
 		"JOURNEYMAN_CLUSTER="+cfg.Cluster, "JOURNEYMAN_KAFKA="+cfg.Brokers[0], "JOURNEYMAN_ENV="+cfg.Env, "JOURNEYMAN_CALLBACK="+cfg.Callback,
+		"JOURNEYMAN_CALLBACK_SECRET="+string(cfg.CallbackSecret),
 		"JOURNEYMAN_FLIGHT="+cfg.Suppliers.Flight, "JOURNEYMAN_HOTEL="+cfg.Suppliers.Hotel,
 		"JOURNEYMAN_TRANSFER="+cfg.Suppliers.Transfer, "JOURNEYMAN_PAYMENT="+cfg.Suppliers.Payment,
-		"JOURNEYMAN_CALL_TIMEOUT=2s", "JOURNEYMAN_SESSION_TIMEOUT=2s", "JOURNEYMAN_LOG_LEVEL=info",
+		"JOURNEYMAN_CALL_TIMEOUT=2s", "JOURNEYMAN_RECORDS=false", "JOURNEYMAN_LOG_LEVEL=info",
 		"CRASH_AT="+crashAt, "CRASH_LOG="+killLog,
 	)
 	cmd.Env = append(cmd.Env, s.cfg.WorkerEnv...)
@@ -230,6 +232,8 @@ func (s *stage) services() []func(context.Context) error {
 	return []func(context.Context) error{
 		s.view.inbox.Run,
 		func(ctx context.Context) error { return s.watch.run(ctx, s.topics) },
+		s.app.FlushCommands,
+		s.app.Record, // here, not in the worker process: kfake never drops a member that dies while it joins a group
 		s.workers.run,
 	}
 }
