@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 // Errors returns every *Error inside err, in order, also from joined errors.
 // It is empty when err is nil or holds none.
 func Errors(err error) []*Error {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // walks the tree itself
 	case nil:
 		return nil
 	case *Error:

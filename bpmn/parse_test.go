@@ -11,20 +11,20 @@ import (
 	"github.com/vitrip/journeyman/bpmn"
 )
 
-func read(t testing.TB, name string) string {
-	t.Helper()
+func read(tb testing.TB, name string) string {
+	tb.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(b)
 }
 
-func parse(t testing.TB, xml string) *bpmn.Definitions {
-	t.Helper()
+func parse(tb testing.TB, xml string) *bpmn.Definitions {
+	tb.Helper()
 	d, err := bpmn.Parse(strings.NewReader(xml))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return d
 }

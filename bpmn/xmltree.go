@@ -90,7 +90,7 @@ func readTree(r io.Reader) (*node, error) {
 		if limited.N <= 0 {
 			return nil, &Error{Line: line, Reason: fmt.Sprintf("file is larger than %d bytes", MaxBytes)}
 		}
-		if err == io.EOF && len(stack) == 0 {
+		if errors.Is(err, io.EOF) && len(stack) == 0 {
 			break
 		}
 		if err != nil {

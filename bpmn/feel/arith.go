@@ -18,7 +18,7 @@ func decimals() *apd.Context {
 var errNumber = errors.New("not a number in range")
 
 func parseNumber(s string) (*apd.Decimal, error) {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if c := s[i]; !isDigit(c) && !strings.ContainsRune("+-.eE", rune(c)) {
 			return nil, errNumber
 		}

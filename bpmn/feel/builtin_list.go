@@ -99,8 +99,8 @@ var listTable = slices.Concat([]tableRow{
 	overList("median", median),
 	overList("stddev", stddev),
 	overList("mode", mode),
-	overList("all", func(m *machine, items []Value) Value { return quantify(m, items, false) }),
-	overList("any", func(m *machine, items []Value) Value { return quantify(m, items, true) }),
+	overList("all", func(m *machine, items []Value) Value { return quantify(items, false) }),
+	overList("any", func(m *machine, items []Value) Value { return quantify(items, true) }),
 )
 
 func position(m *machine, items []Value, v Value) int {
@@ -293,7 +293,7 @@ func numbers(items []Value) ([]*apd.Decimal, bool) {
 	return out, true
 }
 
-func quantify(m *machine, items []Value, decides bool) Value {
+func quantify(items []Value, decides bool) Value {
 	open := false
 	for _, item := range items {
 		b, ok := item.Bool()

@@ -8,8 +8,8 @@ import (
 	"github.com/vitrip/journeyman/bpmn/feel"
 )
 
-func scope(t testing.TB) feel.Scope {
-	t.Helper()
+func scope(tb testing.TB) feel.Scope {
+	tb.Helper()
 	v, err := feel.FromJSON([]byte(`{
 		"x": 7, "amount": 12.50, "name": "Ada", "flag": true, "nothing": null, "a b": 3,
 		"list": [1, 2, 3, 4], "empty": [],
@@ -18,7 +18,7 @@ func scope(t testing.TB) feel.Scope {
 		"loopCounter": 2, "sagaId": "op_1"
 	}`))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return v
 }

@@ -103,8 +103,7 @@ func (v Value) text() string {
 		}
 		return text + x.t.Format("Z07:00")
 	case time.Duration:
-		days := x / (24 * time.Hour)
-		return isotime.Duration{Days: int64(days), Time: x - days*24*time.Hour}.String()
+		return isotime.Duration{Days: int64(x / (24 * time.Hour)), Time: x % (24 * time.Hour)}.String()
 	case months:
 		if x == 0 {
 			return "P0M"

@@ -209,7 +209,7 @@ var typeNames = map[string][]Kind{
 func (p *parser) instanceOf(left node) (node, error) {
 	start := p.peek()
 	text, best, bestPos := "", "", p.pos
-	for i := 0; i < 6; i++ {
+	for i := range 6 {
 		t := p.peekAt(i)
 		if t.kind != tokName && !t.is("-") {
 			break

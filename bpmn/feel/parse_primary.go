@@ -116,19 +116,19 @@ func (p *parser) nameOrCall(t token) (node, error) {
 	}
 	if best != "" {
 		p.pos = bestPos
-		return p.call(best, t)
+		return p.call(best)
 	}
 	if reserved[t.text] {
 		return nil, p.failAt(t, "expected a value, found the word %q", t.text)
 	}
 	if p.peek().is("(") {
-		return p.call(t.text, t)
+		return p.call(t.text)
 	}
 	return p.name(t.text), nil
 }
 
 // call parses the arguments of a function; the next token is "(".
-func (p *parser) call(name string, at token) (node, error) {
+func (p *parser) call(name string) (node, error) {
 	args, names, err := p.arguments()
 	if err != nil {
 		return nil, err
