@@ -96,7 +96,7 @@ func (b *Bookings) move(ctx context.Context, tx *outbox.Tx, k Booking, e Event, 
 	if !ok {
 		return k, &MoveError{BusinessKey: k.BusinessKey, State: k.State, Event: e}
 	}
-	from, resume := k.State, k.resumeAfter(e)
+	from, resume := k.State, k.resumeAfter(e, next)
 	tag, err := tx.Exec(ctx, b.sql.moveBooking, k.BusinessKey, string(from), string(next), string(resume))
 	if err != nil {
 		return k, fmt.Errorf("move booking %q: %w", k.BusinessKey, err)
@@ -113,18 +113,20 @@ func (b *Bookings) move(ctx context.Context, tx *outbox.Tx, k Booking, e Event, 
 }
 
 // resumeAfter is where a cancellation would go back to: the state it began in, moved along with ticketing, which goes on.
-func (k Booking) resumeAfter(e Event) State {
+func (k Booking) resumeAfter(e Event, next State) State {
 	switch {
+	case next != Cancelling:
+		return ""
 	case e == BeginCancellation:
 		return k.State
-	case k.State == Cancelling && e == RequestTickets:
+	case e == RequestTickets:
 		return InTicketing
-	case k.State == Cancelling && e == IssueTickets:
+	case e == IssueTickets:
 		return Ticketed
-	case k.State == Cancelling && e == GiveUpTickets:
+	case e == GiveUpTickets:
 		return Confirmed
 	default:
-		return ""
+		return k.Resume
 	}
 }
 
