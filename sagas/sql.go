@@ -35,7 +35,7 @@ func renderDomain(schema, seq string) domainSQL {
 		// Primary key; waits for a twin that starts the same attempt.
 		insertSaga: r(`INSERT INTO {{schema}}.saga AS s (id, tenant, type, key, attempt, business_key, correlation_id, traceparent, actor, variables, state, started_at, deadline)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'starting', coalesce($11, {{schema}}.now()), coalesce($11, {{schema}}.now()) + $12::interval)
-			ON CONFLICT (id) DO NOTHING RETURNING ` + sagaColumns),
+			ON CONFLICT (id) DO NOTHING RETURNING ` + sagaColumns + `, {{schema}}.now()`),
 		readSaga: r(`SELECT ` + sagaColumns + ` FROM {{schema}}.saga s WHERE s.id = $1`),
 		// Binds once: another instance finds the row bound and updates nothing.
 		begin: r(`UPDATE {{schema}}.saga SET cluster = $2, process_instance_key = $3, begun_at = coalesce(begun_at, {{schema}}.now()),

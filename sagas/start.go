@@ -170,8 +170,9 @@ func (s *Sagas) startIn(ctx context.Context, tx *outbox.Tx, t *Type, a attempt, 
 	if !a.StartedAt.IsZero() {
 		at = &a.StartedAt
 	}
+	var now time.Time
 	row, err := scanSaga(tx.QueryRow(ctx, s.sql.insertSaga, a.ID, a.Tenant, a.Type, a.Key, a.Number, a.Plan.BusinessKey,
-		a.CorrelationID, a.Traceparent, string(actor), string(variables), at, t.Timeout))
+		a.CorrelationID, a.Traceparent, string(actor), string(variables), at, t.Timeout), &now)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil //nolint:nilnil // nothing to send
 	}
@@ -193,7 +194,7 @@ func (s *Sagas) startIn(ctx context.Context, tx *outbox.Tx, t *Type, a attempt, 
 	if refusal != nil {
 		return nil, s.closeIn(ctx, tx, t, row, Ending{Decision: Failed, State: string(Failed), Code: refusal.Code}, true)
 	}
-	return s.queueStart(ctx, tx, row)
+	return s.queueStart(ctx, tx, row, row.Deadline.Sub(now))
 }
 
 // onStart runs the domain's part under a savepoint, so that a refusal leaves nothing of it behind.
@@ -221,12 +222,13 @@ func (s *Sagas) onStart(ctx context.Context, tx *outbox.Tx, t *Type, row Saga) (
 }
 
 // queueStart publishes the start message (path rule 15): the id of the attempt is both correlation key and
-// message id, so that a republished command starts nothing twice while the broker keeps the first.
-func (s *Sagas) queueStart(ctx context.Context, tx *outbox.Tx, row Saga) (*zeebe.Queued, error) {
+// message id, so that a republished command starts nothing twice while the broker keeps the first. left is the
+// time to the deadline: a start that was late leaves the model less.
+func (s *Sagas) queueStart(ctx context.Context, tx *outbox.Tx, row Saga, left time.Duration) (*zeebe.Queued, error) {
 	variables := maps.Clone(orEmpty(row.Variables))
 	for name, v := range map[string]any{
 		"sagaId": row.ID, "operationId": row.ID, "businessKey": row.BusinessKey, "correlationId": row.CorrelationID, "traceparent": row.Traceparent,
-		"tenant": row.Tenant, "timeout": isoDuration(row.Deadline.Sub(row.StartedAt)), "actor": row.Actor, "httpIdempotencyKey": row.Key,
+		"tenant": row.Tenant, "timeout": isoDuration(left), "actor": row.Actor, "httpIdempotencyKey": row.Key,
 	} {
 		variables[name] = v
 	}

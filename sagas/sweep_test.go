@@ -32,7 +32,7 @@ func TestSweepStarts(t *testing.T) {
 	if n := w.count(w.domain, `SELECT count(*) FROM journeyman.saga`); n != 0 {
 		t.Error("the sweep did not leave the fast path its time")
 	}
-	w.advance(startGrace + time.Second)
+	w.advance(10 * time.Minute)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
@@ -44,6 +44,9 @@ func TestSweepStarts(t *testing.T) {
 	wg.Wait()
 	if n := w.count(w.domain, `SELECT count(*) FROM journeyman.zeebe_command WHERE message_id = $1`, id); n != 1 {
 		t.Errorf("start messages: got %d, want 1", n)
+	}
+	if n := w.count(w.domain, `SELECT count(*) FROM journeyman.zeebe_command WHERE variables ~ '"timeout":"PT(20M|11[0-9]{2}S)"'`); n != 1 {
+		t.Error("a start ten minutes late does not leave the model twenty minutes")
 	}
 	if n := w.count(w.records, `SELECT count(*) FROM journeyman_records.record WHERE start_state = 'pending'`); n != 0 {
 		t.Errorf("records pending: got %d, want 0", n)

@@ -28,8 +28,8 @@ const (
 
 // Codes of the BUSINESS outcomes that sagas give to jobs.
 const (
-	CodeGivenUp = "SAGA_GIVEN_UP" // the saga was decided otherwise, or is closed
-	CodeNotMine = "SAGA_NOT_MINE" // the operation is bound to another process instance
+	CodeGivenUp = worker.CodeSagaGivenUp // the saga was decided otherwise, or is closed
+	CodeNotMine = worker.CodeSagaNotMine // the operation is bound to another process instance
 )
 
 // Type is one kind of long-running operation. Name, Timeout, Retention and Parse
@@ -40,7 +40,8 @@ type Type struct {
 	Name string
 	// ProcessID is the BPMN process id; "" means Name.
 	ProcessID string
-	// Timeout is how long an attempt may take before it is undone (spec I5). The model gets it as the variable "timeout".
+	// Timeout is how long an attempt may take before it is undone (spec I5), counted from the request. The model gets what is
+	// left of it as the variable "timeout", for example "PT30M".
 	Timeout time.Duration
 	// Retention is how long the final answer is kept after the end (spec I5).
 	Retention time.Duration
