@@ -37,7 +37,9 @@ func commitName() []byte {
 }
 
 // executes reports a Bind of the prepared COMMIT: message 'B' with an empty portal and this statement.
-func executes(p []byte) bool { return bytes.Contains(p, append([]byte{0}, commitName()...)) && bytes.Contains(p, []byte("E\x00\x00\x00\x09")) }
+func executes(p []byte) bool {
+	return bytes.Contains(p, append([]byte{0}, commitName()...)) && bytes.Contains(p, []byte("E\x00\x00\x00\x09"))
+}
 
 func (c *cutConn) Write(p []byte) (int, error) {
 	if c.dead.Load() {

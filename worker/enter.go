@@ -89,6 +89,12 @@ func (o options) standing() string {
 	}
 }
 
+// notMine reports what the saga's gate says to another instance of a saga: nothing is recorded, the operation belongs to the
+// instance that owns the saga (path rule 15).
+func notMine(end *outcome.Error) bool {
+	return end != nil && end.Class == outcome.Business && end.Code == CodeSagaNotMine
+}
+
 // waited reports a lock that was not given in time: a twin holds the claim, or a give-up the saga's gate.
 func waited(err error) bool {
 	var pg *pgconn.PgError
@@ -104,6 +110,9 @@ func (r *Runtime) known(t *task, op dedup.Operation) (*dedup.Outcome, error) {
 		(op.ProcessInstanceKey != t.meta.ProcessInstanceKey || op.Cluster != t.meta.Cluster):
 		// A second instance of the saga: a replay would carry it past saga.begin (path rule 15).
 		return &dedup.Outcome{Class: outcome.Business, Code: CodeSagaNotMine, Message: fmt.Sprintf("the operation belongs to process instance %d of cluster %s", op.ProcessInstanceKey, op.Cluster)}, nil
+	case t.meta.SagaID != "" && op.Cluster == t.meta.Cluster && op.ProcessInstanceKey != t.meta.ProcessInstanceKey && op.ProcessInstanceKey != 0 && !rule.Off(15):
+		// The saga was started twice: the outcome belongs to the other instance, this one ends without effect.
+		return &dedup.Outcome{Class: outcome.Business, Code: CodeSagaNotMine, Message: fmt.Sprintf("operation %s belongs to process instance %d", op.OperationID, op.ProcessInstanceKey)}, nil
 	case op.JobType != t.meta.Type || op.BusinessKey != t.meta.BusinessKey || op.Tenant != t.meta.Tenant:
 		return r.conflict(t, op), nil
 	}
@@ -216,8 +225,8 @@ func (r *Runtime) queueWrite(b *pgx.Batch, t *task, w write) (*zeebe.Queued, err
 	switch {
 	case r.cfg.Stager != nil:
 		o := t.origin()
-		if w.fence > 1 && t.spec.shape == shapeTx {
-			o.IDSeed = fmt.Sprintf("%s#%d", o.OperationID, w.fence) // a run after an operator's retry publishes anew (path rule 5)
+		if t.retries > 0 {
+			o.IDSeed = fmt.Sprintf("%s#%d", o.OperationID, t.retries) // a run after an operator's retry publishes anew (path rule 5)
 		}
 		if err := r.cfg.Stager.Queue(b, o, msgs, keys...); err != nil {
 			return nil, outcome.Fatalf("events", "events: %w", err)

@@ -44,7 +44,7 @@ func (r *Runtime) runExternal(ctx context.Context, t *task) result {
 func (r *Runtime) enterExternal(ctx context.Context, t *task) (*hold, result) {
 	pc, err := r.pool.Acquire(ctx)
 	if err != nil {
-		return nil, result{kind: retry, err: outcome.Classify(err)}
+		return nil, notStarted(err)
 	}
 	defer pc.Release()
 	conn := pc.Conn()
@@ -65,7 +65,7 @@ func (r *Runtime) enterExternal(ctx context.Context, t *task) (*hold, result) {
 		if waited(err) {
 			return nil, result{kind: busy, reason: "claim held"}
 		}
-		return nil, result{kind: retry, err: outcome.Classify(err)}
+		return nil, notStarted(err)
 	}
 	if !e.found {
 		rollback(clean, conn)
@@ -99,6 +99,10 @@ func (r *Runtime) enterExternal(ctx context.Context, t *task) (*hold, result) {
 
 // refuseEntry records what the saga's gate said, in the claim's own transaction.
 func (r *Runtime) refuseEntry(ctx context.Context, conn *pgx.Conn, t *task, h *hold, end *outcome.Error) result {
+	if notMine(end) {
+		rollback(context.WithoutCancel(ctx), conn)
+		return r.answerOnly(ctx, t, outcomeOf(end))
+	}
 	if end.Class == outcome.Retryable {
 		rollback(context.WithoutCancel(ctx), conn)
 		return result{kind: retry, err: end, wait: end.After}
@@ -128,6 +132,7 @@ func (r *Runtime) seenExternal(ctx context.Context, conn *pgx.Conn, t *task, h *
 		return r.answerOnly(ctx, t, *end), true
 	}
 	var f *dedup.Fenced
+	t.retries = op.OperatorRetries
 	switch {
 	case op.State == dedup.Done && r.operatorRetry(ctx, t, op):
 		h.fresh = op.Effect == dedup.EffectNone

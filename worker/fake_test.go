@@ -189,9 +189,9 @@ func (g *fakeGateway) UpdateJobTimeout(_ context.Context, key int64, d time.Dura
 }
 
 func (g *fakeGateway) UpdateJobRetries(_ context.Context, key int64, n int32) error { return nil }
-func (g *fakeGateway) ResolveIncident(context.Context, int64) error                { return nil }
-func (g *fakeGateway) CancelInstance(context.Context, int64) error                 { return nil }
-func (g *fakeGateway) SetVariables(context.Context, int64, string, bool) error     { return nil }
+func (g *fakeGateway) ResolveIncident(context.Context, int64) error                 { return nil }
+func (g *fakeGateway) CancelInstance(context.Context, int64) error                  { return nil }
+func (g *fakeGateway) SetVariables(context.Context, int64, string, bool) error      { return nil }
 func (g *fakeGateway) PublishMessage(context.Context, zeebe.Message) (int64, error) {
 	return 1, nil
 }

@@ -92,7 +92,7 @@ func (w *Worker) run(ctx context.Context, h *held, alone bool) result {
 	if alone {
 		rt.taskLog(t).Warn().Int("deaths", h.attempts.Deaths).Msg("a process died with this job open: it runs alone now")
 		if err := rt.store.Alone(ctx, rt.control, rt.process, rt.cluster, h.job.Key); err != nil {
-			return result{kind: retry, err: outcome.Classify(err)}
+			return notStarted(err)
 		}
 	}
 	if rt.undo[h.job.Type] {
@@ -166,7 +166,7 @@ func (w *Worker) failJob(ctx context.Context, h *held, res result) {
 	defer w.closeAttempt(ctx, h)
 	e := res.err
 	left := h.job.Retries - 1
-	if e.Reason == outcome.ReasonUnknown {
+	if e.Reason == outcome.ReasonUnknown || res.keep || (e.Class == outcome.Retryable && ctx.Err() != nil) { // the last: cut off by the drain
 		left = h.job.Retries
 	}
 	if e.Class == outcome.Fatal {
@@ -177,6 +177,11 @@ func (w *Worker) failJob(ctx context.Context, h *held, res result) {
 		wait = w.backoffOf(h.job.Type).Wait(h.attempts.Runs + 1)
 	}
 	req := zeebe.FailRequest{JobKey: h.job.Key, Retries: max(left, 0), Message: clip(incidentText(outcomeOf(e))), Backoff: wait}
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+	}
 	for n := 1; h.ours() || rule.Off(6); n++ {
 		err := w.conn.Fail(ctx, req)
 		if err == nil {

@@ -100,20 +100,21 @@ func (r *Runtime) Queue() *zeebe.Queue { return r.queue }
 
 // task is one operation to execute: of a job, of a sweep, or of an undo.
 type task struct {
-	spec     *spec
-	meta     Meta
-	input    json.RawMessage // declared input, canonical
-	raw      []byte          // the whole variable document, for stored fingerprints of other versions; nil = input
-	fp       dedup.Fingerprint
-	owner    string // of its lease; unique for this run
-	job      bool   // there is a job to answer
-	control  bool   // passes no saga gate, leaves no ledger row
-	undo     *undoWork
-	reason   string // recorded with SUCCESS
+	spec    *spec
+	meta    Meta
+	input   json.RawMessage // declared input, canonical
+	raw     []byte          // the whole variable document, for stored fingerprints of other versions; nil = input
+	fp      dedup.Fingerprint
+	owner   string // of its lease; unique for this run
+	job     bool   // there is a job to answer
+	control bool   // passes no saga gate, leaves no ledger row
+	undo    *undoWork
+	reason  string // recorded with SUCCESS
 
+	retries   int   // of an operator, so far
 	commitErr error // the server said ERROR to a COMMIT: claiming again tells whether that is the truth (path rule 2)
-	probe    bool   // rule 5 may apply: activated by the engine just now
-	received time.Time
+	probe     bool  // rule 5 may apply: activated by the engine just now
+	received  time.Time
 }
 
 // undoWork is what makes a task the undo of a forward operation.
@@ -129,6 +130,7 @@ type result struct {
 	err    *outcome.Error // of retry; of answered when it was no success
 	queued *zeebe.Queued  // the answer to send, nil when there is no job
 	wait   time.Duration  // asked for by retry
+	keep   bool           // retry: nothing was tried, the retries stay as they are
 	left   dedup.Outcome  // the recorded outcome, when answered
 	reason string
 }
@@ -142,6 +144,12 @@ const (
 	dropped                    // not ours to answer
 	again                      // the fate of a commit is unknown (internal)
 )
+
+// notStarted is a failure of the database before anything was tried: an outage must not use up a job's retries.
+func notStarted(err error) result {
+	e := outcome.Classify(err)
+	return result{kind: retry, err: e, keep: e.Reason == outcome.ReasonUnavailable || e.Reason == outcome.ReasonCanceled || e.Reason == outcome.ReasonDeadline}
+}
 
 func (r *Runtime) taskLog(t *task) *zerolog.Logger {
 	l := r.log.With().Str("correlation_id", t.meta.CorrelationID).Str("trace_id", events.TraceID(t.meta.Traceparent)).
@@ -239,7 +247,7 @@ func (r *Runtime) answerOnly(ctx context.Context, t *task, o dedup.Outcome) resu
 	r.store.QueueDropAttempts(b, t.meta.Cluster, t.meta.Key)
 	b.Queue("COMMIT")
 	if err := r.control.SendBatch(ctx, b).Close(); err != nil {
-		return result{kind: retry, err: outcome.Classify(err)}
+		return notStarted(err)
 	}
 	r.sendNow(ctx, q)
 	return result{kind: answered, queued: q, left: o, err: o2err(o)}

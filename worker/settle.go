@@ -66,6 +66,7 @@ func (r *Runtime) settle(ctx context.Context, t *task, h *hold, doc json.RawMess
 		return result{kind: retry, err: end, wait: end.After}, false
 	case end != nil && end.Class == outcome.Business && !rule.Off(17):
 		rollback(clean, conn)
+		pc.Release() // the undo needs connections of its own
 		return r.refuse(ctx, t, h, end)
 	}
 	return r.settleTx(ctx, conn, t, tx, w, end)

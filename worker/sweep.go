@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,21 +31,26 @@ const (
 // Run sweeps until ctx is cancelled: expired leases, answers that are gone, operations whose retention is over. Any number of
 // processes may run it. A [Worker] does this by itself.
 func (r *Runtime) Run(ctx context.Context) error {
-	purge := time.Now()
-	for {
-		if err := pause(ctx, r.cfg.SweepEvery/2+rand.N(r.cfg.SweepEvery)); err != nil { //nolint:gosec // jitter
-			return nil
-		}
-		err := errors.Join(r.SweepLeases(ctx), r.ResolveGone(ctx))
-		if time.Since(purge) > purgeEvery {
-			purge = time.Now()
-			_, perr := r.Purge(ctx)
-			err = errors.Join(err, perr)
-		}
-		if err != nil && ctx.Err() == nil {
-			r.log.Warn().Err(err).Msg("sweep failed, will run again")
-		}
+	var g sync.WaitGroup
+	for _, s := range []struct {
+		what  string
+		every time.Duration
+		pass  func(context.Context) error
+	}{
+		{"expired leases", r.cfg.SweepEvery, r.SweepLeases},
+		{"answers that are gone", r.cfg.SweepEvery, r.ResolveGone},
+		{"purge", purgeEvery, func(ctx context.Context) error { _, err := r.Purge(ctx); return err }},
+	} {
+		g.Go(func() {
+			for pause(ctx, s.every/2+rand.N(s.every)) == nil { //nolint:gosec // jitter
+				if err := s.pass(ctx); err != nil && ctx.Err() == nil {
+					r.log.Warn().Err(err).Str("sweep", s.what).Msg("sweep failed, will run again")
+				}
+			}
+		})
 	}
+	g.Wait()
+	return nil
 }
 
 // Purge deletes operations whose retention is over and that no command points to, a bounded number at a time (spec D4).
@@ -189,8 +195,16 @@ func (r *Runtime) orphan(ctx context.Context, row zeebe.Row) error {
 	defer cancel()
 	u, err := r.Undo(uctx, op.OperationID, "orphan")
 	switch {
+	case outcome.ClassOf(err) == outcome.Fatal || u.Parked:
+		log.Error().Err(err).Str("standing", u.Standing).Msg("orphan cannot be undone: a person must look")
+		if err := r.store.Orphan(ctx, r.control, op.OperationID, dedup.OrphanParked); err != nil {
+			return err
+		}
+		b := &pgx.Batch{}
+		r.queue.QueuePark(b, row.ID, "orphan: its undo failed")
+		return r.control.SendBatch(ctx, b).Close()
 	case err != nil:
-		log.Error().Err(err).Msg("orphan not undone yet")
+		log.Warn().Err(err).Msg("orphan not undone yet")
 		return nil // shown as open; the row comes up again
 	case u.Nothing:
 		if err := r.store.Orphan(ctx, r.control, op.OperationID, dedup.OrphanUndone); err != nil {

@@ -57,7 +57,7 @@ func (r *Runtime) reachable(ctx context.Context) bool {
 func (r *Runtime) tryTx(ctx context.Context, t *task) (res result, unknown bool) {
 	pc, err := r.pool.Acquire(ctx)
 	if err != nil {
-		return result{kind: retry, err: outcome.Classify(err)}, false
+		return notStarted(err), false
 	}
 	defer pc.Release()
 	conn := pc.Conn()
@@ -79,7 +79,7 @@ func (r *Runtime) tryTx(ctx context.Context, t *task) (res result, unknown bool)
 		if waited(err) {
 			return result{kind: busy, reason: "claim held"}, false
 		}
-		return result{kind: retry, err: outcome.Classify(err)}, false
+		return notStarted(err), false
 	}
 	fence := e.claim.Fence
 	if !e.claim.Won && !rule.Off(1) {
@@ -143,6 +143,7 @@ func (r *Runtime) rerun(ctx context.Context, conn *pgx.Conn, t *task, op dedup.O
 		return nil, err
 	}
 	if f.Won {
+		t.retries = op.OperatorRetries + 1
 		r.taskLog(t).Info().Str("audit", "operator retry").Str("class_before", string(op.Class)).Str("reason_before", op.Reason).Int("operator_retries", op.OperatorRetries+1).
 			Msg("operation runs afresh after an operator's retry")
 	}
