@@ -1,0 +1,213 @@
+package zeebe_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/vitrip/journeyman/zeebe"
+)
+
+// gateway is the wire's other end.
+type gateway struct {
+	pb.UnimplementedGatewayServer
+	complete func(ctx context.Context, r *pb.CompleteJobRequest) error
+	activate func(r *pb.ActivateJobsRequest, s pb.Gateway_ActivateJobsServer) error
+	publish  *pb.PublishMessageRequest
+	fail     *pb.FailJobRequest
+}
+
+func (g *gateway) CompleteJob(ctx context.Context, r *pb.CompleteJobRequest) (*pb.CompleteJobResponse, error) {
+	return &pb.CompleteJobResponse{}, g.complete(ctx, r)
+}
+
+func (g *gateway) FailJob(_ context.Context, r *pb.FailJobRequest) (*pb.FailJobResponse, error) {
+	g.fail = r
+	return &pb.FailJobResponse{}, nil
+}
+
+func (g *gateway) PublishMessage(_ context.Context, r *pb.PublishMessageRequest) (*pb.PublishMessageResponse, error) {
+	g.publish = r
+	return &pb.PublishMessageResponse{Key: 4}, nil
+}
+
+func (g *gateway) ActivateJobs(r *pb.ActivateJobsRequest, s pb.Gateway_ActivateJobsServer) error {
+	return g.activate(r, s)
+}
+
+func (g *gateway) Topology(context.Context, *pb.TopologyRequest) (*pb.TopologyResponse, error) {
+	return &pb.TopologyResponse{GatewayVersion: "8.8.0", ClusterSize: 1, Brokers: []*pb.BrokerInfo{{NodeId: 1, Partitions: []*pb.Partition{{PartitionId: 1, Role: pb.Partition_LEADER}}}}}, nil
+}
+
+func serve(t *testing.T, g *gateway, cfg zeebe.Config) *zeebe.Conn {
+	t.Helper()
+	lis := bufconn.Listen(1 << 20)
+	s := grpc.NewServer()
+	pb.RegisterGatewayServer(s, g)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Serve(lis) }()
+	cfg.Plaintext = true
+	cfg.Dialer = func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }
+	c, err := zeebe.Dial(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(); s.Stop(); <-done })
+	return c
+}
+
+func TestConn_calls(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	code := codes.OK
+	g := &gateway{complete: func(_ context.Context, r *pb.CompleteJobRequest) error {
+		if r.GetVariables() != `{"a":1}` {
+			t.Errorf("variables %q", r.GetVariables())
+		}
+		return status.Error(code, "Command 'COMPLETE' rejected")
+	}}
+	c := serve(t, g, zeebe.Config{Cluster: "blue"})
+	if c.Cluster() != "blue" {
+		t.Errorf("cluster %q", c.Cluster())
+	}
+	for want, in := range map[zeebe.ErrorCode]codes.Code{
+		zeebe.OK: codes.OK, zeebe.NotFound: codes.NotFound, zeebe.FailedPrecondition: codes.FailedPrecondition, zeebe.InvalidArgument: codes.InvalidArgument,
+		zeebe.AlreadyExists: codes.AlreadyExists, zeebe.ResourceExhausted: codes.ResourceExhausted, zeebe.Unavailable: codes.Unavailable,
+		zeebe.DeadlineExceeded: codes.DeadlineExceeded, zeebe.PermissionDenied: codes.PermissionDenied, zeebe.Internal: codes.Internal,
+	} {
+		code = in
+		err := c.Complete(ctx, 1, `{"a":1}`)
+		if zeebe.Code(err) != want {
+			t.Errorf("%s came out as %v", in, err)
+		}
+		if err != nil && (status.Code(err) != in || !strings.Contains(err.Error(), "rejected")) {
+			t.Errorf("%v hides the gRPC error", err)
+		}
+	}
+	if err := c.Fail(ctx, zeebe.FailRequest{JobKey: 1, Retries: 2, Backoff: 3 * time.Second}); err != nil || g.fail.GetRetryBackOff() != 3000 {
+		t.Errorf("fail: %v, back-off %d ms", err, g.fail.GetRetryBackOff())
+	}
+	if k, err := c.PublishMessage(ctx, zeebe.Message{Name: "n", ID: "m", TTL: time.Hour}); err != nil || k != 4 || g.publish.GetTimeToLive() != 3600_000 {
+		t.Errorf("publish: %d, %v, TTL %d ms", k, err, g.publish.GetTimeToLive())
+	}
+	if top, err := c.Topology(ctx); err != nil || top.GatewayVersion != "8.8.0" || top.Brokers[0].Leads != 1 {
+		t.Errorf("topology: %+v, %v", top, err)
+	}
+	if err := c.CancelInstance(ctx, 1); zeebe.Code(err) != zeebe.Unimplemented {
+		t.Errorf("cancel: %v", err)
+	}
+}
+
+func TestConn_activate(t *testing.T) {
+	t.Parallel()
+	g := &gateway{activate: func(r *pb.ActivateJobsRequest, s pb.Gateway_ActivateJobsServer) error {
+		switch r.GetType() {
+		case "none":
+			if r.GetRequestTimeout() != -1 {
+				t.Errorf("request time-out %d, want -1: 0 would be the gateway's long poll", r.GetRequestTimeout())
+			}
+			return nil
+		case "some":
+			_ = s.Send(&pb.ActivateJobsResponse{Jobs: []*pb.ActivatedJob{{Key: 1, Variables: "{}"}, {Key: 2}}})
+			return status.Error(codes.Unavailable, "then the broker went")
+		default:
+			<-s.Context().Done()
+			return s.Context().Err()
+		}
+	}}
+	c := serve(t, g, zeebe.Config{})
+	if jobs, err := c.Activate(context.Background(), zeebe.ActivateRequest{Type: "none"}); err != nil || len(jobs) != 0 {
+		t.Errorf("none: %v, %v", jobs, err)
+	}
+	if jobs, err := c.Activate(context.Background(), zeebe.ActivateRequest{Type: "some", Wait: time.Second}); zeebe.Code(err) != zeebe.Unavailable || len(jobs) != 2 {
+		t.Errorf("some: %v, %v; the jobs are ours although the stream broke", jobs, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Activate(ctx, zeebe.ActivateRequest{Type: "wait", Wait: time.Minute})
+		done <- err
+	}()
+	cancel()
+	select {
+	case err := <-done:
+		if zeebe.Code(err) != zeebe.Canceled {
+			t.Errorf("cancelled: %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("a long poll outlives its context")
+	}
+}
+
+// TestOAuth: callers that need a token at once share one request; a refused token is replaced once; none is kept on disk.
+func TestOAuth(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	hold := make(chan struct{})
+	idp := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := asked.Add(1)
+		<-hold
+		body, _ := io.ReadAll(r.Body)
+		if !strings.Contains(string(body), "audience=zeebe") || !strings.Contains(string(body), "grant_type=client_credentials") {
+			t.Errorf("token request %s", body)
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "T" + string(rune('0'+n)), "expires_in": 300})
+	}))
+	defer idp.Close()
+	src, err := zeebe.OAuth(zeebe.OAuthConfig{URL: idp.URL, ClientID: "id", ClientSecret: "s3cret", Audience: "zeebe"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gateway{complete: func(ctx context.Context, _ *pb.CompleteJobRequest) error {
+		md, _ := metadata.FromIncomingContext(ctx)
+		if a := md.Get("authorization"); len(a) != 1 || a[0] != "Bearer T2" {
+			return status.Error(codes.Unauthenticated, "expired")
+		}
+		return nil
+	}}
+	c := serve(t, g, zeebe.Config{Token: src.Token, Rejected: src.Rejected, TokenInClear: true})
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			if err := c.Complete(context.Background(), 1, ""); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	close(hold)
+	wg.Wait()
+	if n := asked.Load(); n != 2 {
+		t.Errorf("%d token requests for 16 callers and one refused token, want 2", n)
+	}
+
+	down, err := zeebe.OAuth(zeebe.OAuthConfig{URL: idp.URL + "/%zz", ClientID: "id"})
+	if err == nil || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("a bad configuration is taken: %v, %v", down, err)
+	}
+}
+
+func TestDial_refuses(t *testing.T) {
+	t.Parallel()
+	_, err := zeebe.Dial(zeebe.Config{Plaintext: true, TLS: &tls.Config{MinVersion: tls.VersionTLS12}, Token: func(context.Context) (string, error) { return "", nil }, KeepAlive: time.Second})
+	for _, want := range []string{"address", "plaintext", "token", "keep-alive 1s"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+}
