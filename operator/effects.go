@@ -41,7 +41,8 @@ type EffectCounts struct {
 	OrphansProved       int64         `json:"orphans_proved"` // open: to be undone by the runtime
 	OrphansUndone       int64         `json:"orphans_undone"`
 	OrphansParked       int64         `json:"orphans_parked"`
-	Revoked             int64         `json:"revoked"`
+	Revoked             int64         `json:"revoked"`        // undo came before they did anything
+	EffectsUndone       int64         `json:"effects_undone"` // for the time that operations are kept
 	UndoRunning         int64         `json:"undo_running"`
 	UndoStuck           int64         `json:"undo_stuck"`
 	UndoParked          int64         `json:"undo_parked"`
@@ -81,7 +82,7 @@ func (d *Desk) Effects(ctx context.Context, limit int) (Effects, error) {
 func (d *Desk) readEffects(ctx context.Context, tx pgx.Tx, limit int, e *Effects) error {
 	c := &e.Counts
 	err := tx.QueryRow(ctx, d.sql.countEffects, d.cfg.Cluster).Scan(&e.At, &c.AnswersPending, &c.OldestAnswerSeconds, &c.AnswersGone, &c.AnswersParked,
-		&c.OtherCommands, &c.OtherCommandsParked, &c.UnknownResults, &c.OrphansProved, &c.OrphansUndone, &c.OrphansParked, &c.Revoked,
+		&c.OtherCommands, &c.OtherCommandsParked, &c.UnknownResults, &c.OrphansProved, &c.OrphansUndone, &c.OrphansParked, &c.Revoked, &c.EffectsUndone,
 		&c.UndoRunning, &c.UndoStuck, &c.UndoParked)
 	if err != nil {
 		return err

@@ -51,6 +51,8 @@ func TestEffects(t *testing.T) {
 	rig.Operation("o2", "", `orphan = 'undone', orphaned_at = {{schema}}.now()`)
 	rig.Operation("o3", "", `orphan = 'parked', orphaned_at = {{schema}}.now()`)
 	rig.Operation("r1", "", `state = 'revoked'`)
+	rig.Operation("r2", "", `state = 'revoked', class = 'SUCCESS', undone_at = {{schema}}.now()`)
+	rig.Operation("r3", "", `state = 'revoked', class = 'SUCCESS'`) // its undo runs
 
 	e, err := d.Effects(t.Context(), 10)
 	if err != nil {
@@ -58,7 +60,7 @@ func TestEffects(t *testing.T) {
 	}
 	want := operator.EffectCounts{
 		AnswersPending: 1, AnswersGone: 1, AnswersParked: 1, OtherCommands: 2, OtherCommandsParked: 1, UnknownResults: 2,
-		OrphansProved: 1, OrphansUndone: 1, OrphansParked: 1, Revoked: 1, UndoRunning: 1, UndoStuck: 1, UndoParked: 1,
+		OrphansProved: 1, OrphansUndone: 1, OrphansParked: 1, Revoked: 1, EffectsUndone: 1, UndoRunning: 1, UndoStuck: 1, UndoParked: 1,
 	}
 	if diff := cmp.Diff(want, e.Counts, cmpopts.IgnoreFields(operator.EffectCounts{}, "OldestAnswer", "OldestAnswerSeconds")); diff != "" {
 		t.Errorf("counts: -want +got\n%s", diff)

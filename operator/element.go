@@ -74,6 +74,9 @@ func elementMoments(e Element) []Moment {
 	if skipped(e.Type) {
 		return nil
 	}
+	if e.EndedAt != nil && e.EndedAt.Equal(e.StartedAt) && e.State == "COMPLETED" {
+		return []Moment{{At: e.StartedAt, Source: "engine", What: "passed " + kind(e.Type), Step: e.ElementID}}
+	}
 	all := []Moment{{At: e.StartedAt, Source: "engine", What: "entered " + kind(e.Type), Step: e.ElementID}}
 	if e.EndedAt != nil {
 		m := Moment{At: *e.EndedAt, Source: "engine", What: strings.ToLower(e.State) + " " + kind(e.Type), Step: e.ElementID}

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"reflect"
 )
 
 // Append writes one audit row in a transaction of its own, as an act does.
@@ -20,4 +21,14 @@ func (d *Desk) Append(ctx context.Context, actor, reason string, before, after a
 		return r, err
 	}
 	return r, tx.Commit(ctx)
+}
+
+// Statements gives every statement of the package by name, rendered for schema.
+func Statements(schema string) map[string]string {
+	out := map[string]string{}
+	v := reflect.ValueOf(render(schema))
+	for n := range v.NumField() {
+		out[v.Type().Field(n).Name] = v.Field(n).String()
+	}
+	return out
 }

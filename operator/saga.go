@@ -26,7 +26,7 @@ type SagaRow struct {
 	Stuck              string     `json:"stuck"` // why it counts as stuck, "" = it does not
 	StepsDone          int        `json:"steps_done"`
 	LastStep           string     `json:"last_step"`
-	EffectsOpen        int        `json:"effects_open"` // compensable effects that stand
+	EffectsOpen        int        `json:"effects_open"` // compensable effects that stand and may have to be undone; 0 once completed
 	Cluster            string     `json:"cluster"`
 	ProcessInstanceKey Key        `json:"process_instance_key"`
 	StartedAt          time.Time  `json:"started_at"`

@@ -17,7 +17,8 @@ type queries struct {
 const sagaColumns = `s.id, s.tenant, s.type, s.key, s.attempt, s.business_key, s.state, coalesce(s.decision, ''), s.reason, s.stuck,
 	(SELECT count(*) FROM {{schema}}.saga_step t WHERE t.saga_id = s.id AND t.class = 'SUCCESS'),
 	coalesce((SELECT t.name FROM {{schema}}.saga_step t WHERE t.saga_id = s.id ORDER BY t.commit_order DESC, t.committed_at DESC LIMIT 1), ''),
-	(SELECT count(*) FROM {{schema}}.saga_step t WHERE t.saga_id = s.id AND t.class = 'SUCCESS' AND t.undo_state IN ('open', 'running', 'stuck', 'parked')),
+	CASE WHEN s.decision = 'completed' THEN 0 ELSE (SELECT count(*) FROM {{schema}}.saga_step t
+		WHERE t.saga_id = s.id AND t.class = 'SUCCESS' AND t.undo_state IN ('open', 'running', 'stuck', 'parked')) END,
 	coalesce(s.cluster, ''), coalesce(s.process_instance_key, 0), s.started_at, s.deadline, s.begun_at, s.decided_at, s.closed_at`
 
 const sagaSource = `(SELECT s.*, CASE WHEN s.closed_at IS NOT NULL THEN ''
@@ -51,6 +52,10 @@ const unwanted = `(SELECT t.* FROM {{schema}}.saga_step t WHERE t.undo_state IN 
 		UNION ALL SELECT t.* FROM {{schema}}.saga s JOIN {{schema}}.saga_step t ON t.saga_id = s.id
 			WHERE s.closed_at IS NULL AND s.decision IN ('failed', 'expired', 'cancelled') AND t.undo_state = 'open') t
 		LEFT JOIN {{schema}}.operation u ON u.operation_id = t.operation_id || ':undo'`
+
+// Undo came before anything had happened, so nothing was undone and nothing will happen. (Index operation_revoked.) An
+// operation that had succeeded is revoked too when it is undone; that is counted as undone.
+const isRevoked = `(o.state = 'revoked' AND o.undone_at IS NULL AND o.class <> 'SUCCESS')`
 
 const isAnswer = `c.kind IN ('complete', 'fail', 'throw')`
 
@@ -114,7 +119,7 @@ func render(schema string) queries {
 				FROM {{schema}}.zeebe_command c WHERE c.cluster = $1) c,
 			(SELECT (SELECT count(*) FROM {{schema}}.operation o WHERE ` + isUnknown + `),
 				count(*) FILTER (WHERE o.orphan = 'open'), count(*) FILTER (WHERE o.orphan = 'undone'), count(*) FILTER (WHERE o.orphan = 'parked'),
-				(SELECT count(*) FROM {{schema}}.operation v WHERE v.state = 'revoked')
+				(SELECT count(*) FROM {{schema}}.operation o WHERE ` + isRevoked + `), (SELECT count(*) FROM {{schema}}.operation o WHERE o.state = 'revoked' AND o.undone_at IS NOT NULL)
 				FROM {{schema}}.operation o WHERE o.orphan <> '') o,
 			(SELECT count(*) FILTER (WHERE s.stands = 'running'), count(*) FILTER (WHERE s.stands = 'stuck'), count(*) FILTER (WHERE s.stands = 'parked')
 				FROM (SELECT ` + undoState + ` AS stands FROM ` + unwanted + `) s) t`),
@@ -122,7 +127,7 @@ func render(schema string) queries {
 			WHERE c.cluster = $1 AND ` + isAnswer + ` = $2 AND ($3 = '' OR c.state = $3) ORDER BY c.id LIMIT $4`),
 		unknown: r(`SELECT ` + operationColumns + ` FROM {{schema}}.operation o WHERE ` + isUnknown + ` ORDER BY o.created_at LIMIT $1`),
 		orphans: r(`SELECT ` + operationColumns + ` FROM {{schema}}.operation o WHERE o.orphan IN ('open', 'parked') ORDER BY o.orphaned_at LIMIT $1`),
-		revoked: r(`SELECT ` + operationColumns + ` FROM {{schema}}.operation o WHERE o.state = 'revoked' ORDER BY o.created_at DESC LIMIT $1`),
+		revoked: r(`SELECT ` + operationColumns + ` FROM {{schema}}.operation o WHERE ` + isRevoked + ` ORDER BY o.created_at DESC LIMIT $1`),
 		listEffectSteps: r(`SELECT ` + stepColumns + ` FROM ` + unwanted + `
 			WHERE ` + undoState + ` = $1 ORDER BY t.committed_at LIMIT $2`),
 		// Effects that stand although their saga gave up, whatever waits to undo them.

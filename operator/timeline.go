@@ -110,7 +110,7 @@ func (d *Desk) operationMoments(ctx context.Context, s Saga) ([]Moment, error) {
 		case o.Class != "SUCCESS":
 			level = levelWarn
 		}
-		if o.State == "revoked" {
+		if o.State == "revoked" && o.Class == "" {
 			add(o.SettledAt, "revoked", "its undo came first", levelWarn)
 		} else {
 			add(o.SettledAt, strings.TrimSpace(o.Class+" "+o.Code), joined(o.Reason, o.Message, attempts(o.Attempts)), level)
