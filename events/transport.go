@@ -87,8 +87,8 @@ type TopicSpec struct {
 // Admin creates topics.
 type Admin interface {
 	// EnsureTopics creates the missing topics with the given replication and
-	// refuses existing ones whose partition count differs: a key would move to
-	// another partition and lose its order. All mistakes are named at once.
+	// refuses existing ones with fewer copies (spec O3), or whose partition count
+	// differs: a key would move to another partition and lose its order. All mistakes are named at once.
 	EnsureTopics(ctx context.Context, replication int, topics ...TopicSpec) error
 }
 

@@ -19,6 +19,9 @@ import (
 // maxWaves bounds how often one scan may publish when keys alternate between topics.
 const maxWaves = 16
 
+// maxScanBytes is about how much of bodies a lane holds at once, once it has seen how large they are.
+const maxScanBytes = 16 << 20
+
 // lane is one goroutine that relays the shards with shard % lanes == no.
 // Nothing of it is shared but busy, which is held during a pass.
 type lane struct {
@@ -28,6 +31,7 @@ type lane struct {
 	woken  chan struct{}
 	turn   int // rotates the order of shards, so that none starves behind a full one
 	filled int // shards with rows in the last scan
+	weight int // bytes of an average row in the last scan
 	floors floors
 	looked time.Time            // when released keys were last looked for
 	slow   map[int16]slow       // shards that wait after a failure
@@ -124,20 +128,26 @@ func (l *lane) pass(ctx context.Context) (bool, error) {
 }
 
 func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) ([]staged, error) {
-	per := max(16, l.cfg.Batch/max(l.filled, 1))
+	batch := l.cfg.Batch
+	if l.weight > 0 {
+		batch = max(min(batch, 16), min(batch, maxScanBytes/l.weight)) // large rows: fewer of them at once
+	}
+	per := max(16, batch/max(l.filled, 1))
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Lease)
 	defer cancel()
-	rows, err := l.read(ctx, l.sql.scan, list, l.floors.of(list, leases), per, l.cfg.Batch)
+	rows, err := l.read(ctx, l.sql.scan, list, l.floors.of(list, leases), per, batch)
 	if err != nil {
 		return nil, fmt.Errorf("scan: %w", err)
 	}
-	l.filled = 0
+	l.filled, l.weight = 0, 0
 	for i, r := range rows {
+		l.weight += len(r.body)
 		if i == 0 || r.shard != rows[i-1].shard {
 			l.filled++
 		}
 	}
-	if err := l.floors.learn(ctx, l.Relay, list, rows, len(rows) < l.cfg.Batch); err != nil {
+	l.weight /= max(len(rows), 1)
+	if err := l.floors.learn(ctx, l.Relay, list, rows, len(rows) < batch); err != nil {
 		return nil, fmt.Errorf("floor: %w", err)
 	}
 	return rows, nil

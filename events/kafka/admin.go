@@ -27,12 +27,14 @@ func (c *Client) EnsureTopics(ctx context.Context, replication int, topics ...ev
 	var missing []kafka.TopicConfig
 	var errs []error
 	for _, t := range topics {
-		n, exists := have[t.Name]
+		is, exists := have[t.Name]
 		switch {
 		case !exists:
 			missing = append(missing, config(t, replication))
-		case n != t.Partitions:
-			errs = append(errs, wrongCount(t, n))
+		case is.partitions != t.Partitions:
+			errs = append(errs, wrongCount(t, is.partitions))
+		case is.copies < replication:
+			errs = append(errs, fmt.Errorf("kafka: topic %s has %d copies of a partition, want at least %d", t.Name, is.copies, replication))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -74,7 +76,7 @@ func (c *Client) await(ctx context.Context, topics []events.TopicSpec) error {
 		if i < 0 {
 			var errs []error
 			for _, t := range topics { // another process may have made it differently
-				if n := have[t.Name]; n != t.Partitions {
+				if n := have[t.Name].partitions; n != t.Partitions {
 					errs = append(errs, wrongCount(t, n))
 				}
 			}
@@ -88,17 +90,25 @@ func (c *Client) await(ctx context.Context, topics []events.TopicSpec) error {
 	}
 }
 
-// describe gives the partition counts of all topics.
-func (c *Client) describe(ctx context.Context) (map[string]int, error) {
+// shape is how a topic stands at the brokers. copies is the smallest number of any partition's.
+type shape struct{ partitions, copies int }
+
+// describe gives the shapes of all topics.
+func (c *Client) describe(ctx context.Context) (map[string]shape, error) {
 	meta, err := c.api.Metadata(ctx, &kafka.MetadataRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("kafka: metadata: %w", err)
 	}
-	have := map[string]int{}
+	have := map[string]shape{}
 	for _, t := range meta.Topics {
-		if t.Error == nil && len(t.Partitions) > 0 {
-			have[t.Name] = len(t.Partitions)
+		if t.Error != nil || len(t.Partitions) == 0 {
+			continue
 		}
+		s := shape{partitions: len(t.Partitions), copies: len(t.Partitions[0].Replicas)}
+		for _, p := range t.Partitions {
+			s.copies = min(s.copies, len(p.Replicas))
+		}
+		have[t.Name] = s
 	}
 	return have, nil
 }

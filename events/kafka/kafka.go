@@ -44,7 +44,7 @@ type Config struct {
 
 	SessionTimeout time.Duration // how long a dead consumer keeps its partitions, 0 means 10 s
 	Heartbeat      time.Duration // 0 means a tenth of SessionTimeout
-	MaxWait        time.Duration // how long a fetch waits for data at the broker, 0 means 250 ms
+	MaxWait        time.Duration // how long a fetch waits for data at the broker, 0 means 1 s
 
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) // nil means TCP; a place for faults in tests
 }
@@ -129,7 +129,7 @@ func (c Config) withDefaults() Config {
 	set(&c.DialTimeout, 5*time.Second)
 	set(&c.SessionTimeout, 10*time.Second)
 	set(&c.Heartbeat, c.SessionTimeout/10)
-	set(&c.MaxWait, 250*time.Millisecond)
+	set(&c.MaxWait, time.Second)
 	if c.ClientID == "" {
 		c.ClientID = "journeyman"
 	}

@@ -173,3 +173,20 @@ func TestPublish_BadCredentialsAreUnusable(t *testing.T) {
 		t.Errorf("got %v, must not park the key", err)
 	}
 }
+
+func TestEnsureTopics_ChecksCopies(t *testing.T) {
+	t.Parallel()
+	c, _ := open(t, kafka.Config{})
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	topic := events.TopicSpec{Name: "t.a.done.v1", Partitions: 2}
+	if err := c.EnsureTopics(ctx, 1, topic); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.EnsureTopics(ctx, 3, topic); err == nil || !strings.Contains(err.Error(), "copies") {
+		t.Errorf("one copy where three are asked for: got %v", err)
+	}
+	if err := c.EnsureTopics(ctx, 0, topic); err == nil {
+		t.Error("replication 0 was taken")
+	}
+}
