@@ -1,7 +1,7 @@
 #!/bin/sh
 # Lints the models in bpmn/models with the public Camunda rules for the lowest and the
-# highest supported version, and with our own rules; then checks that each diagram is
-# what its table gives. Prints every finding, exits 1 when there is one.
+# highest supported version, and with our own rules; checks that each diagram is what its
+# table gives, and that our rules find models that are broken on purpose. Prints every finding, exits 1 when there is one.
 #
 # The packages are installed into a cache folder outside the repository:
 # $JOURNEYMAN_NODE_CACHE, default ~/.cache/journeyman/bpmn-lint. A folder that holds
@@ -18,7 +18,10 @@ command -v npm >/dev/null || { echo "bpmn lint needs Node.js 20.12 or later with
 mkdir -p "$cache"
 if ! cmp -s "$here/package-lock.json" "$cache/installed.json"; then
 	cp "$here/package.json" "$here/package-lock.json" "$here/.npmrc" "$cache/"
-	(cd "$cache" && npm ci --silent)
+	(cd "$cache" && npm ci --loglevel=error --no-progress >/dev/null) || {
+		echo "bpmn lint: the packages of $here/package-lock.json could not be installed into $cache" >&2
+		exit 1
+	}
 	cp "$here/package-lock.json" "$cache/installed.json"
 fi
 # The rule files change without the lockfile, so they are copied each time.
@@ -45,4 +48,5 @@ for rc in bpmnlintrc-*.json; do
 		failed=1
 	fi
 done
+node "$here/mutants.mjs" "$models/tour-booking.bpmn" || failed=1
 exit $failed
