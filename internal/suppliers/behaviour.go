@@ -53,8 +53,9 @@ func LandLate(release <-chan struct{}) Behaviour {
 	return Behaviour{do: doesLandLate, release: release, times: 1}
 }
 
-// Twice takes the request twice, as if the network had repeated it, and answers once. The answer to
-// a ticket request, which is a callback, is sent twice.
+// Twice takes the request twice, as if the network had repeated it, and answers once. The hotel, which ignores
+// keys, then reserves twice, and that is nobody's fault but its own. The answer to a ticket request, which is a
+// callback, is sent twice instead.
 func Twice() Behaviour { return Behaviour{do: doesTwice, times: 1} }
 
 // Fail answers 500 to n requests without an effect.

@@ -4,15 +4,15 @@
 # table gives, and that our rules find models that are broken on purpose. Prints every finding, exits 1 when there is one.
 #
 # The packages are installed into a cache folder outside the repository:
-# $JOURNEYMAN_NODE_CACHE, default ~/.cache/journeyman/bpmn-lint. A folder that holds
-# this lockfile already is used as it is, without a network.
+# $JOURNEYMAN_CACHE/bpmn-lint, default ~/.cache/journeyman/bpmn-lint. A folder that
+# holds this lockfile already is used as it is, without a network.
 #
 #   lint.sh [--layout]     --layout rewrites the diagrams from their tables first
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 models=$(cd "$here/../../../bpmn/models" && pwd)
-cache=${JOURNEYMAN_NODE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/journeyman/bpmn-lint}
+cache=${JOURNEYMAN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/journeyman}/bpmn-lint
 
 command -v npm >/dev/null || { echo "bpmn lint needs Node.js 20.12 or later with npm" >&2; exit 1; }
 mkdir -p "$cache"
