@@ -193,24 +193,43 @@ func TestRelay_EventLogDayIsMadeOnDemand(t *testing.T) {
 	}
 }
 
-// An open snapshot and late commits: rows behind the floor are all published.
+// A transaction draws its xid last, its id first, and commits late. The highest
+// finished xid says nothing about it, so a floor by the snapshot's xmax would
+// pass its row.
 func TestRelay_FloorPassesNoRow(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	bk := newBroker()
 	f.relay(bk)
-	late, err := f.pool.Begin(f.ctx)
-	if err != nil {
+	begin := func() (pgx.Tx, func(key string)) {
+		t.Helper()
+		tx, err := f.pool.Begin(f.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = tx.Rollback(f.ctx) })
+		return tx, func(key string) {
+			t.Helper()
+			b := &pgx.Batch{}
+			if err := f.Queue(b, origin("op-"+key), []events.Message{created(key, 1)}); err != nil {
+				t.Fatal(err)
+			}
+			if err := tx.SendBatch(f.ctx, b).Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	early, stageEarly := begin()
+	if _, err := early.Exec(f.ctx, `SELECT pg_current_xact_id()`); err != nil {
 		t.Fatal(err)
 	}
-	defer late.Rollback(f.ctx) //nolint:errcheck // no effect after commit
-	b := &pgx.Batch{}
-	if err := f.Queue(b, origin("op-late"), []events.Message{created("late", 1)}); err != nil {
+	late, stageLate := begin()
+	stageLate("late")   // xid 2, id 1
+	stageEarly("early") // xid 1, id 2
+	if err := early.Commit(f.ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := late.SendBatch(f.ctx, b).Close(); err != nil {
-		t.Fatal(err)
-	}
+	f.wait(bk, "the early row", atLeast(1))
 	deadline := time.Now().Add(2500 * time.Millisecond) // two looks at the horizon
 	for n := 1; time.Now().Before(deadline); n++ {
 		if err := f.stage(origin(fmt.Sprint("op", n)), []events.Message{created(fmt.Sprint("K", n%7), n)}); err != nil {

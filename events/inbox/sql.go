@@ -48,8 +48,12 @@ func render(schema string) statements {
 			FROM (SELECT {{schema}}.now() AS at OFFSET 0) t
 			ON CONFLICT (consumer, topic, partition, "offset") DO NOTHING`),
 
-		// Candidates only, no locks: take decides. By index inbox_retry_due.
-		due: r(`SELECT id FROM {{schema}}.inbox_retry WHERE consumer = $1 AND next_at <= {{schema}}.now() ORDER BY next_at, id LIMIT $2`),
+		// Candidates only, no locks: take decides. By indexes inbox_retry_due and inbox_retry_key.
+		due: r(`
+			SELECT r.id FROM {{schema}}.inbox_retry r, (SELECT {{schema}}.now() AS at OFFSET 0) t
+			WHERE r.consumer = $1 AND r.next_at <= t.at AND NOT (r.ordered AND EXISTS (
+				SELECT 1 FROM {{schema}}.inbox_retry b WHERE b.consumer = r.consumer AND b.business_key = r.business_key AND b.ordered AND b.id < r.id))
+			ORDER BY r.next_at, r.id LIMIT $2`),
 		// Ours until the transaction ends, if it is still due and first of its key.
 		take: r(`
 			SELECT r.business_key, r.headers, r.body, r.topic, r.partition, r."offset", r.sent_at, r.attempts, r.first_at FROM {{schema}}.inbox_retry r
