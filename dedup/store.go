@@ -66,6 +66,9 @@ func (f *Fenced) row(row pgx.Row) error {
 // QueueClaim adds the claim: INSERT … ON CONFLICT DO NOTHING. It waits for a twin whose transaction is open.
 func (s *Store) QueueClaim(b *pgx.Batch, c Claim) *Fenced {
 	f := &Fenced{}
+	if c.Fingerprint.Sum == nil {
+		c.Fingerprint.Sum = []byte{}
+	}
 	effect := EffectNone
 	if c.State == Calling {
 		effect = EffectMaybe

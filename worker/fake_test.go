@@ -43,13 +43,15 @@ func (g *fakeGateway) changed() {
 }
 
 // add makes a job activatable and gives its key.
-func (g *fakeGateway) add(jobType, variables string) int64 {
+func (g *fakeGateway) add(jobType, variables string) int64 { return g.addIn(77, jobType, variables) }
+
+func (g *fakeGateway) addIn(instance int64, jobType, variables string) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.next++
 	k := g.next
 	g.jobs[k] = &fakeJob{state: "activatable", elements: ElementActive, Job: zeebe.Job{
-		Key: k, Type: jobType, ProcessID: "p", ProcessInstanceKey: 77, ElementID: "task", ElementInstanceKey: k + 1_000_000, Retries: 3, Variables: variables, Headers: "{}",
+		Key: k, Type: jobType, ProcessID: "p", ProcessInstanceKey: instance, ElementID: "task", ElementInstanceKey: k + 1_000_000, Retries: 3, Variables: variables, Headers: "{}",
 	}}
 	g.changed()
 	return k
