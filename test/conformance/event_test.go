@@ -372,3 +372,15 @@ func TestTimerStart_PastStartDateFiresAtDeployment(t *testing.T) { // FC-B6
 	z.work("a", "")
 	z.none("a")
 }
+
+func TestBoundaryMessage_KeyComesFromTheFlowScope(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(messageDef("m", "note", "=id"), process("p", start("s"), task("a", mappings("input", `="inner"`, "id")), boundary("b", "a", true, messageEvent("m")), task("read"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "read", "e2"))))
+	k := z.create("p", `{"id":"outer"}`)
+	z.publish("note", "inner", "", 0, "")
+	z.none("read")
+	z.publish("note", "outer", "", 0, "")
+	z.work("read", "")
+	z.state(k, "COMPLETED")
+}

@@ -204,3 +204,19 @@ func TestCall_RecursionEndsInAnIncident(t *testing.T) {
 	z.cancel(k)
 	z.state(k, "TERMINATED")
 }
+
+func TestMulti_OneBoundarySubscriptionForTheBody(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(messageDef("m", "note", "=id"), process("p", start("s"), loop(task("a"), "=xs", false), boundary("b", "a", false, messageEvent("m")), task("read"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "read", "e2"))))
+	k := z.create("p", `{"xs":[1,2,3],"id":"x"}`)
+	z.publish("note", "x", "", 0, "")
+	z.work("read", "")
+	z.none("read")
+	for range 3 {
+		z.work("a", "")
+	}
+	z.publish("note", "x", "", 0, "")
+	z.none("read")
+	z.state(k, "COMPLETED")
+}

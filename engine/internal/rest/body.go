@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/vitrip/journeyman/engine/internal/core"
 )
@@ -87,6 +88,24 @@ func (k *key) UnmarshalJSON(b []byte) error {
 	*k = key(n)
 	return nil
 }
+
+// number is a whole number; clients of the REST API send large ones as text.
+type number int64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *number) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
+	v, err := strconv.ParseInt(strings.Trim(string(b), `"`), 10, 64)
+	if err != nil {
+		return problemf(http.StatusBadRequest, "Request property cannot be parsed: '%s' is not a whole number", strings.Trim(string(b), `"`))
+	}
+	*n = number(v)
+	return nil
+}
+
+func (n number) milliseconds() time.Duration { return time.Duration(n) * time.Millisecond }
 
 // pathKey reads {key} of the route; name is its name in the API.
 func pathKey(r *http.Request, name string) (int64, error) {

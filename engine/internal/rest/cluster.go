@@ -103,7 +103,7 @@ func (s *server) deploy(r *http.Request) (any, error) {
 // pinClock moves the clock to a time; unlike Zeebe's it goes on from there.
 func (s *server) pinClock(r *http.Request) (any, error) {
 	var in struct {
-		Timestamp *int64 `json:"timestamp"`
+		Timestamp *number `json:"timestamp"`
 	}
 	if err := read(r, &in, false); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (s *server) pinClock(r *http.Request) (any, error) {
 	if in.Timestamp == nil || *in.Timestamp < 0 {
 		return nil, problemf(http.StatusBadRequest, "The value for timestamp must be present and at least 0, in milliseconds since 1970.")
 	}
-	s.broker.SetClock(time.UnixMilli(*in.Timestamp))
+	s.broker.SetClock(time.UnixMilli(int64(*in.Timestamp)))
 	return nil, nil
 }
 
@@ -123,7 +123,7 @@ func (s *server) resetClock(*http.Request) (any, error) {
 // advanceClock moves the clock forward by milliseconds. This route is the embedded engine's own.
 func (s *server) advanceClock(r *http.Request) (any, error) {
 	var in struct {
-		Milliseconds int64 `json:"milliseconds"`
+		Milliseconds number `json:"milliseconds"`
 	}
 	if err := read(r, &in, false); err != nil {
 		return nil, err
@@ -131,6 +131,6 @@ func (s *server) advanceClock(r *http.Request) (any, error) {
 	if in.Milliseconds < 1 {
 		return nil, problemf(http.StatusBadRequest, "The value for milliseconds is '%d' but must be greater than 0.", in.Milliseconds)
 	}
-	s.broker.Advance(time.Duration(in.Milliseconds) * time.Millisecond)
+	s.broker.Advance(in.Milliseconds.milliseconds())
 	return map[string]any{"now": core.Date(s.broker.Now())}, nil
 }

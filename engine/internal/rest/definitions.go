@@ -100,7 +100,7 @@ func (s *server) deleteResource(r *http.Request) (any, error) {
 		return nil, err
 	}
 	var in struct {
-		OperationReference int64 `json:"operationReference"`
+		OperationReference number `json:"operationReference"`
 	}
 	if err := read(r, &in, true); err != nil {
 		return nil, err

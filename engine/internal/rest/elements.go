@@ -104,9 +104,9 @@ func (s *server) setVariables(r *http.Request) (any, error) {
 		return nil, err
 	}
 	var in struct {
-		Variables          *vars `json:"variables"`
-		Local              bool  `json:"local"`
-		OperationReference int64 `json:"operationReference"`
+		Variables          *vars  `json:"variables"`
+		Local              bool   `json:"local"`
+		OperationReference number `json:"operationReference"`
 	}
 	if err := read(r, &in, false); err != nil {
 		return nil, err

@@ -118,7 +118,7 @@ func (s *server) resolveIncident(r *http.Request) (any, error) {
 		return nil, err
 	}
 	var in struct {
-		OperationReference int64 `json:"operationReference"`
+		OperationReference number `json:"operationReference"`
 	}
 	if err := read(r, &in, true); err != nil {
 		return nil, err

@@ -183,7 +183,7 @@ func (s *server) cancelInstance(r *http.Request) (any, error) {
 		return nil, err
 	}
 	var in struct {
-		OperationReference int64 `json:"operationReference"`
+		OperationReference number `json:"operationReference"`
 	}
 	if err := read(r, &in, true); err != nil {
 		return nil, err
@@ -204,9 +204,9 @@ func (s *server) createInstance(r *http.Request) (any, error) {
 		RuntimeInstructions []json.RawMessage `json:"runtimeInstructions"`
 		AwaitCompletion     bool              `json:"awaitCompletion"`
 		FetchVariables      []string          `json:"fetchVariables"`
-		RequestTimeout      int64             `json:"requestTimeout"`
+		RequestTimeout      number            `json:"requestTimeout"`
 		Tags                []string          `json:"tags"`
-		OperationReference  int64             `json:"operationReference"`
+		OperationReference  number            `json:"operationReference"`
 	}
 	if err := read(r, &in, false); err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (s *server) createInstance(r *http.Request) (any, error) {
 	for _, i := range in.StartInstructions {
 		req.Start = append(req.Start, i.ElementID)
 	}
-	inst, variables, err := s.start(r, req, in.AwaitCompletion, in.FetchVariables, time.Duration(in.RequestTimeout)*time.Millisecond)
+	inst, variables, err := s.start(r, req, in.AwaitCompletion, in.FetchVariables, in.RequestTimeout.milliseconds())
 	if err != nil {
 		return nil, err
 	}

@@ -32,10 +32,10 @@ func (s *server) activate(r *http.Request) (any, error) {
 	var in struct {
 		Type              string   `json:"type"`
 		Worker            string   `json:"worker"`
-		Timeout           int64    `json:"timeout"`
+		Timeout           number   `json:"timeout"`
 		MaxJobsToActivate int      `json:"maxJobsToActivate"`
 		FetchVariable     []string `json:"fetchVariable"`
-		RequestTimeout    int64    `json:"requestTimeout"`
+		RequestTimeout    number   `json:"requestTimeout"`
 		TenantIDs         []string `json:"tenantIds"`
 	}
 	if err := read(r, &in, false); err != nil {
@@ -46,12 +46,12 @@ func (s *server) activate(r *http.Request) (any, error) {
 			return nil, err
 		}
 	}
-	wait := time.Duration(in.RequestTimeout) * time.Millisecond
+	wait := in.RequestTimeout.milliseconds()
 	if wait == 0 {
 		wait = 10 * time.Second
 	}
 	jobs, err := s.broker.Activate(r.Context(), core.Activation{
-		Type: in.Type, Worker: in.Worker, Timeout: time.Duration(in.Timeout) * time.Millisecond, Max: in.MaxJobsToActivate, Fetch: in.FetchVariable,
+		Type: in.Type, Worker: in.Worker, Timeout: in.Timeout.milliseconds(), Max: in.MaxJobsToActivate, Fetch: in.FetchVariable,
 	}, wait)
 	if err != nil {
 		return nil, err
@@ -89,14 +89,14 @@ func (s *server) failJob(r *http.Request) (any, error) {
 	var in struct {
 		Retries      int32  `json:"retries"`
 		ErrorMessage string `json:"errorMessage"`
-		RetryBackOff int64  `json:"retryBackOff"`
+		RetryBackOff number `json:"retryBackOff"`
 		Variables    vars   `json:"variables"`
 	}
 	if err := read(r, &in, true); err != nil {
 		return nil, err
 	}
 	return nil, s.broker.Do(func(c *core.Core) error {
-		return c.FailJob(k, in.Retries, in.ErrorMessage, time.Duration(in.RetryBackOff)*time.Millisecond, in.Variables.doc)
+		return c.FailJob(k, in.Retries, in.ErrorMessage, in.RetryBackOff.milliseconds(), in.Variables.doc)
 	})
 }
 
@@ -126,10 +126,10 @@ func (s *server) updateJob(r *http.Request) (any, error) {
 	}
 	var in struct {
 		Changeset *struct {
-			Retries *int32 `json:"retries"`
-			Timeout *int64 `json:"timeout"`
+			Retries *int32  `json:"retries"`
+			Timeout *number `json:"timeout"`
 		} `json:"changeset"`
-		OperationReference int64 `json:"operationReference"`
+		OperationReference number `json:"operationReference"`
 	}
 	if err := read(r, &in, false); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (s *server) updateJob(r *http.Request) (any, error) {
 	}
 	return nil, s.broker.Do(func(c *core.Core) error {
 		if t := in.Changeset.Timeout; t != nil {
-			if err := c.UpdateTimeout(k, time.Duration(*t)*time.Millisecond); err != nil {
+			if err := c.UpdateTimeout(k, t.milliseconds()); err != nil {
 				return err
 			}
 		}

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/vitrip/journeyman/engine/internal/core"
 )
@@ -11,7 +10,7 @@ func (s *server) publish(r *http.Request) (any, error) {
 	var in struct {
 		Name           string `json:"name"`
 		CorrelationKey string `json:"correlationKey"`
-		TimeToLive     int64  `json:"timeToLive"`
+		TimeToLive     number `json:"timeToLive"`
 		MessageID      string `json:"messageId"`
 		Variables      vars   `json:"variables"`
 		TenantID       string `json:"tenantId"`
@@ -29,7 +28,7 @@ func (s *server) publish(r *http.Request) (any, error) {
 	if err := s.broker.Do(func(c *core.Core) (err error) {
 		got, err = c.Publish(core.Publication{
 			Name: in.Name, CorrelationKey: in.CorrelationKey, ID: in.MessageID,
-			TTL: time.Duration(in.TimeToLive) * time.Millisecond, Vars: in.Variables.doc,
+			TTL: in.TimeToLive.milliseconds(), Vars: in.Variables.doc,
 		})
 		return err
 	}); err != nil {

@@ -48,10 +48,10 @@ type query struct {
 }
 
 type page struct {
-	TotalItems        int     `json:"totalItems"`
-	HasMoreTotalItems bool    `json:"hasMoreTotalItems"`
-	StartCursor       *string `json:"startCursor"`
-	EndCursor         *string `json:"endCursor"`
+	TotalItems        int    `json:"totalItems"`
+	HasMoreTotalItems bool   `json:"hasMoreTotalItems"`
+	StartCursor       string `json:"startCursor"` // empty without items
+	EndCursor         string `json:"endCursor"`
 }
 
 type results[T any] struct {
@@ -283,8 +283,7 @@ func (p *plan[T]) page(kept []T) (results[T], error) {
 	to = min(to, from+p.limit)
 	out := results[T]{Items: kept[from:to], Page: page{TotalItems: total}}
 	if len(out.Items) > 0 {
-		first, last := p.cursor(out.Items[0]), p.cursor(out.Items[len(out.Items)-1])
-		out.Page.StartCursor, out.Page.EndCursor = &first, &last
+		out.Page.StartCursor, out.Page.EndCursor = p.cursor(out.Items[0]), p.cursor(out.Items[len(out.Items)-1])
 	}
 	return out, nil
 }
