@@ -110,6 +110,6 @@ type refusedBatch struct{ err error }
 
 func (r refusedBatch) Exec() (pgconn.CommandTag, error) { return pgconn.CommandTag{}, r.err }
 func (r refusedBatch) Query() (pgx.Rows, error)         { return nil, r.err }
-func (r refusedBatch) QueryRow() pgx.Row                { return refusedRow{r.err} }
+func (r refusedBatch) QueryRow() pgx.Row                { return refusedRow(r) }
 func (r refusedBatch) Close() error                     { return r.err }
 func (r refusedBatch) Tx() pgx.Tx                       { return nil }

@@ -9,7 +9,7 @@ import (
 // statements holds every statement of the package, rendered once for a schema.
 type statements struct {
 	behind, insert, print                string
-	schedule, follow, lockKey            string
+	schedule, lockKey                    string
 	bury, due, take, again, done, next   string
 	unstick, purge, purgeLock            string
 	waiting, dead, redrive, drop, counts string

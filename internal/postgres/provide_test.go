@@ -96,7 +96,7 @@ for p in initdb postgres; do printf '#!/bin/sh\nexec %s/%%s "$@"\n' $p > "$dir/$
 		}
 	}
 	t.Setenv("PATH", path)
-	cache, err := os.MkdirTemp("/tmp", "jm-cache-") // t.TempDir is closed to the server's user
+	cache, err := os.MkdirTemp("/tmp", "jm-cache-") //nolint:usetesting // t.TempDir is closed to the server's user
 	if err != nil {
 		t.Fatal(err)
 	}

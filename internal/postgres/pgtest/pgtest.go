@@ -65,42 +65,42 @@ func start() (string, error) {
 
 // DSN makes a new, empty database for this test and returns its connection
 // string. It is dropped when the test ends. A missing server fails the test.
-func DSN(t testing.TB) string {
-	t.Helper()
+func DSN(tb testing.TB) string {
+	tb.Helper()
 	base, err := start()
 	if err != nil {
-		t.Fatalf("test database: %v", err)
+		tb.Fatalf("test database: %v", err)
 	}
 	name := fmt.Sprintf("jm_%d_%d", os.Getpid(), server.n.Add(1))
-	admin(t, base, "CREATE DATABASE "+name)
-	t.Cleanup(func() { admin(t, base, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
+	admin(tb, base, "CREATE DATABASE "+name)
+	tb.Cleanup(func() { admin(tb, base, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
 	if strings.Contains(base, "://") {
-		t.Fatalf("%s: want key=value form, for example \"host=/tmp user=postgres\"", EnvDSN)
+		tb.Fatalf("%s: want key=value form, for example \"host=/tmp user=postgres\"", EnvDSN)
 	}
 	return base + " dbname=" + name
 }
 
 // Pool is DSN with an open pool that is closed when the test ends.
-func Pool(t testing.TB) *pgxpool.Pool {
-	t.Helper()
-	pool, err := pgxpool.New(context.Background(), DSN(t))
+func Pool(tb testing.TB) *pgxpool.Pool {
+	tb.Helper()
+	pool, err := pgxpool.New(context.Background(), DSN(tb))
 	if err != nil {
-		t.Fatalf("test database: %v", err)
+		tb.Fatalf("test database: %v", err)
 	}
-	t.Cleanup(pool.Close)
+	tb.Cleanup(pool.Close)
 	return pool
 }
 
-func admin(t testing.TB, dsn, sql string) {
-	t.Helper()
+func admin(tb testing.TB, dsn, sql string) {
+	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
-		t.Fatalf("test database: %v", err)
+		tb.Fatalf("test database: %v", err)
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to do about it
 	if _, err := conn.Exec(ctx, sql); err != nil {
-		t.Fatalf("test database: %s: %v", sql, err)
+		tb.Fatalf("test database: %s: %v", sql, err)
 	}
 }
