@@ -46,20 +46,20 @@ messages:
   - {type: other-domain.thing.created, class: domain, owner: other-domain, producers: [other]}
 `
 
-func catalog(t testing.TB) *events.Catalog {
-	t.Helper()
+func catalog(tb testing.TB) *events.Catalog {
+	tb.Helper()
 	c, err := events.ParseCatalog([]byte(catalogYAML))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return c
 }
 
-func stager(t testing.TB, schema string) *outbox.Stager {
-	t.Helper()
-	s, err := outbox.NewStager(outbox.Config{Schema: schema, Catalog: catalog(t), Producer: "tester", Instance: "tester-1", Env: "test"})
+func stager(tb testing.TB, schema string) *outbox.Stager {
+	tb.Helper()
+	s, err := outbox.NewStager(outbox.Config{Schema: schema, Catalog: catalog(tb), Producer: "tester", Instance: "tester-1", Env: "test"})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }
@@ -291,15 +291,15 @@ func sameShard(n int) []string {
 }
 
 // number is the n of a message's data.
-func number(t testing.TB, r events.Record) int {
-	t.Helper()
+func number(tb testing.TB, r events.Record) int {
+	tb.Helper()
 	e, err := events.ParseEnvelope(r.Body)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var data struct{ N int }
 	if err := e.Decode(&data); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return data.N
 }

@@ -45,11 +45,11 @@ messages:
   - {type: test.thing.make.requested, kind: command, class: domain, owner: test, producers: ["*"], consumers: [view], idempotency_key: data.idempotencyKey, partitions: 2}
 `
 
-func catalog(t testing.TB) *events.Catalog {
-	t.Helper()
+func catalog(tb testing.TB) *events.Catalog {
+	tb.Helper()
 	c, err := events.ParseCatalog([]byte(catalogYAML))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return c
 }
@@ -142,8 +142,8 @@ func apply(ctx context.Context, tx *outbox.Tx, m events.Received) error {
 }
 
 // envelope gives the record of a message.
-func envelope(t testing.TB, typ string, version int, id, key string, n int) events.Record {
-	t.Helper()
+func envelope(tb testing.TB, typ string, version int, id, key string, n int) events.Record {
+	tb.Helper()
 	data, _ := json.Marshal(map[string]any{"n": n, "idempotencyKey": fmt.Sprintf("idem-%d", n)})
 	kind := events.KindEvent
 	if typ == "test.thing.make.requested" {
@@ -157,7 +157,7 @@ func envelope(t testing.TB, typ string, version int, id, key string, n int) even
 		body, err = events.Finalise(body, time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), int64(n))
 	}
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return events.Record{Topic: events.Topic(typ, version), Key: key, Body: body, Headers: []events.Header{{Name: events.HeaderEventID, Value: id}}}
 }
