@@ -9,30 +9,32 @@ import (
 	"github.com/vitrip/journeyman/internal/postgres"
 )
 
-// clocks are the engine's and the database's, which only ever move together (path rule 8).
+// clocks are the engine's and the databases', which only ever move together (path rule 8).
 type clocks struct {
-	db     postgres.Execer
-	schema string
-	engine interface{ AdvanceClock(d time.Duration) }
+	db      postgres.Execer
+	schemas []string // each has its own clock: the domain's and the record store's, which may be two databases
+	engine  interface{ AdvanceClock(d time.Duration) }
 
 	mu    sync.Mutex
 	ahead time.Duration
 }
 
-// advance moves both clocks forward: the database first, so that what the
+// advance moves all clocks forward: the databases first, so that what the
 // engine's timers set off finds the later time there too.
 func (c *clocks) advance(ctx context.Context, by time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := postgres.AdvanceClock(ctx, c.db, c.schema, by); err != nil {
-		return fmt.Errorf("advance clock: %w", err)
+	for _, schema := range c.schemas {
+		if err := postgres.AdvanceClock(ctx, c.db, schema, by); err != nil {
+			return fmt.Errorf("advance clock of %s: %w", schema, err)
+		}
 	}
 	c.engine.AdvanceClock(by)
 	c.ahead += by
 	return nil
 }
 
-// offset is how far both clocks are ahead of the machine's.
+// offset is how far all clocks are ahead of the machine's.
 func (c *clocks) offset() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -93,7 +93,7 @@ func (s *stage) playAndJudge(ctx context.Context, script, load []Booking) (audit
 	for _, b := range append(script[:len(script):len(script)], load...) {
 		s.table.add(b.Name)
 	}
-	planned := points(s.workers.planned())
+	planned := points(killPlan(script))
 	if err := s.player.play(ctx, script, load, atOnce); err != nil {
 		return audit.Report{}, err
 	}

@@ -101,9 +101,11 @@ func (p *player) play(ctx context.Context, script, load []Booking, atOnce int) e
 	if err := p.together(ctx, calm, atOnce); err != nil {
 		return err
 	}
+	p.workers.arm(killPlan(killed))
 	if err := p.together(ctx, append(killed, load...), atOnce); err != nil {
 		return err
 	}
+	p.workers.arm(killPlan(alone))
 	for _, b := range alone {
 		if err := p.one(ctx, b); err != nil {
 			return err

@@ -87,7 +87,7 @@ func newStage(ctx context.Context, cfg Config, script []Booking) (_ *stage, err 
 	}
 	s.onClose(eng.Close)
 	s.grpc, s.rest = eng.Addr(), "http://"+eng.RESTAddr()
-	s.clocks = &clocks{db: s.pool, schema: postgres.DefaultSchema, engine: eng}
+	s.clocks = &clocks{db: s.pool, schemas: []string{postgres.DefaultSchema, sagas.DefaultRecordSchema}, engine: eng}
 
 	world, err := suppliers.Start(suppliers.Config{Now: func() time.Time { return time.Now().Add(s.clocks.offset()) }, Log: log})
 	if err != nil {
@@ -126,12 +126,9 @@ func newStage(ctx context.Context, cfg Config, script []Booking) (_ *stage, err 
 	}
 	s.watch = newWatch(s.brokers)
 	s.player = newPlayer(s, simulated{world})
-	s.workers = &workers{
-		killLog: filepath.Join(dir, "kills"), plan: killPlan(script), dead: s.player.onKill,
-		command: func(crashAt string) *exec.Cmd {
-			return s.workerCommand(appCfg, crashAt, filepath.Join(dir, "kills"), logFile)
-		},
-	}
+	killLog := filepath.Join(dir, "kills")
+	s.workers = newWorkers(killLog, func(crashAt string) *exec.Cmd { return s.workerCommand(appCfg, crashAt, killLog, logFile) }, s.player.onKill)
+	s.player.workers = s.workers
 	return s, nil
 }
 

@@ -27,23 +27,46 @@ type workers struct {
 	// command makes the process; it is given the value of CRASH_AT. Stdin is set
 	// by workers: the process must drain when it closes, so that it cannot outlive us.
 	command func(crashAt string) *exec.Cmd
-	killLog string   // file that the process appends to before it kills itself
-	plan    []string // "point@detail", each to be hit once
+	killLog string // file that the process appends to before it kills itself
 	// dead runs while no worker process lives, after each kill.
 	dead func(ctx context.Context, k kill) error
 
+	rearm chan struct{} // see newWorkers
+
 	mu    sync.Mutex
+	plan  []string // "point@detail", each to be hit once
 	kills []kill
 	read  int // lines of killLog that were seen
 	pid   int // 0 while no process lives
 }
 
+func newWorkers(killLog string, command func(crashAt string) *exec.Cmd, dead func(ctx context.Context, k kill) error) *workers {
+	return &workers{command: command, killLog: killLog, dead: dead, rearm: make(chan struct{}, 1)}
+}
+
+// arm adds kills to the plan. The process that runs is drained and started again, as in a deployment.
+func (w *workers) arm(plan []string) {
+	if len(plan) == 0 {
+		return
+	}
+	w.mu.Lock()
+	w.plan = append(w.plan, plan...)
+	w.mu.Unlock()
+	select {
+	case w.rearm <- struct{}{}:
+	default: // it will be started again anyhow
+	}
+}
+
 // run blocks until ctx ends and the process has drained, or until the process ends in a way nobody planned.
 func (w *workers) run(ctx context.Context) error {
-	for {
+	for ctx.Err() == nil {
 		killed, err := w.once(ctx)
-		if err != nil || killed == nil {
+		if err != nil {
 			return err
+		}
+		if killed == nil {
+			continue
 		}
 		w.mu.Lock()
 		w.kills = append(w.kills, *killed)
@@ -59,12 +82,14 @@ func (w *workers) run(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // once runs one process to its end. It returns the kill that ended it, or nil after a drain.
 func (w *workers) once(ctx context.Context) (*kill, error) {
-	if ctx.Err() != nil {
-		return nil, nil
+	select {
+	case <-w.rearm: // this process is armed with all there is
+	default:
 	}
 	cmd := w.command(w.crashAt())
 	hold, err := cmd.StdinPipe()
@@ -79,17 +104,21 @@ func (w *workers) once(ctx context.Context) (*kill, error) {
 	w.setPID(cmd.Process.Pid)
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
+	drained := false
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
-		err = drain(cmd, ended)
-		w.setPID(0)
-		if endedBy(err, syscall.SIGKILL) || endedBy(err, syscall.SIGTERM) {
-			return nil, nil // it met an armed point while it drained, or had not begun to listen to signals
+		err, drained = drain(cmd, ended), true
+	case <-w.rearm:
+		err, drained = drain(cmd, ended), true
+	}
+	w.setPID(0)
+	if drained && !endedBy(err, syscall.SIGKILL) {
+		if endedBy(err, syscall.SIGTERM) {
+			err = nil // it had not begun to listen to signals
 		}
 		return nil, err
 	}
-	w.setPID(0)
 	if !endedBy(err, syscall.SIGKILL) {
 		return nil, fmt.Errorf("worker process ended by itself: %w", orClean(err))
 	}

@@ -58,16 +58,15 @@ func child(mode string) int {
 	return 0
 }
 
-func newWorkers(t *testing.T, mode string, plan []string, dead func(context.Context, kill) error) *workers {
+func testWorkers(t *testing.T, mode string, plan []string, dead func(context.Context, kill) error) *workers {
 	log := filepath.Join(t.TempDir(), "kills")
-	return &workers{
-		killLog: log, plan: plan, dead: dead,
-		command: func(crashAt string) *exec.Cmd {
-			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), envChild+"="+mode, "CRASH_AT="+crashAt, "CRASH_LOG="+log)
-			return cmd
-		},
-	}
+	w := newWorkers(log, func(crashAt string) *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), envChild+"="+mode, "CRASH_AT="+crashAt, "CRASH_LOG="+log)
+		return cmd
+	}, dead)
+	w.arm(plan)
+	return w
 }
 
 func TestWorkers_kills(t *testing.T) {
@@ -76,7 +75,7 @@ func TestWorkers_kills(t *testing.T) {
 	defer cancel()
 	var seen []kill
 	var w *workers
-	w = newWorkers(t, "points", []string{"worker.commit.after@op_b:hotelReserve", "worker.claimed@op_a:flightReserve", "relay.publish.acked@"},
+	w = testWorkers(t, "points", []string{"worker.commit.after@op_b:hotelReserve", "worker.claimed@op_a:flightReserve", "relay.publish.acked@"},
 		func(_ context.Context, k kill) error {
 			if w.pid != 0 {
 				t.Errorf("a process lives while %v is handled", k)
@@ -101,7 +100,7 @@ func TestWorkers_kills(t *testing.T) {
 func TestWorkers_drain(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
-	w := newWorkers(t, "points", nil, func(context.Context, kill) error { return errors.New("nobody was killed") })
+	w := testWorkers(t, "points", nil, func(context.Context, kill) error { return errors.New("nobody was killed") })
 	done := make(chan error, 1)
 	go func() { done <- w.run(ctx) }()
 	await(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.pid != 0 })
@@ -111,9 +110,27 @@ func TestWorkers_drain(t *testing.T) {
 	}
 }
 
+// TestWorkers_arm: kills that are planned while a process runs reach the next one, which starts at once.
+func TestWorkers_arm(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	w := testWorkers(t, "points", nil, func(context.Context, kill) error { cancel(); return nil })
+	done := make(chan error, 1)
+	go func() { done <- w.run(ctx) }()
+	await(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.pid != 0 })
+	w.arm([]string{"worker.claimed@op_b"})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := w.killed(); !slices.Equal(got, []string{"worker.claimed"}) {
+		t.Errorf("killed at %v, want worker.claimed", got)
+	}
+}
+
 func TestWorkers_endsByItself(t *testing.T) {
 	t.Parallel()
-	w := newWorkers(t, "fails", nil, func(context.Context, kill) error { return nil })
+	w := testWorkers(t, "fails", nil, func(context.Context, kill) error { return nil })
 	if err := w.run(context.Background()); err == nil || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("got %v, want the exit status", err)
 	}
