@@ -215,3 +215,29 @@ func TestCompensation_WithoutWaitingIsRefused(t *testing.T) {
 	xml := booked(throwEvent("th", `<bpmn:compensateEventDefinition waitForCompletion="false"/>`), end("e"), flow("b", "th", "e"))
 	z.refuseDeploy(xml, "th")
 }
+
+func TestCompensation_SecondThrowFindsNothing(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), task("a"), undo("a", "undoA"), throwEvent("t1", compensationThrow("a")), throwEvent("t2", compensationThrow("a")), end("e"), flow("s", "a", "t1", "t2", "e"))))
+	k := z.create("p", "")
+	z.work("a", "")
+	z.work("undoA", "")
+	z.none("undoA")
+	z.state(k, "COMPLETED")
+}
+
+func TestCompensation_NestedEventSubprocessReachesAllScopesAround(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), sub("sp", start("is"), task("a"), undo("a", "undoA"), task("b"), end("ie"), flow("is", "a", "b", "ie"),
+		eventSub("esp", startWith("es", errorEvent(""), true), task("c"), undo("c", "undoC"), throwEvent("th", compensationThrow("")), end("ee"), flow("es", "c", "th", "ee"))),
+		end("e"), flow("s", "sp", "e"))))
+	k := z.create("p", "")
+	z.work("a", "")
+	z.throw(z.job("b"), "X", "")
+	z.work("c", "")
+	z.work("undoA", "")
+	z.work("undoC", "")
+	z.state(k, "COMPLETED")
+}

@@ -155,3 +155,18 @@ func TestScope_NoOutgoingFlowIsAnImplicitEnd(t *testing.T) {
 	z.work("a", "")
 	z.state(k, "COMPLETED")
 }
+
+func TestExclusive_OneFlowWithAFalseCondition(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), gateway("exclusive", "g"), end("e"), flow("s", "g"), conditional("g", "e", "=x"))))
+	k := z.create("p", `{"x":false}`)
+	inc := z.incident(k, "CONDITION_ERROR")
+	z.cancel(k)
+	var after item
+	z.eventually(func() bool {
+		z.call("GET", "/incidents/"+inc["incidentKey"].(string), nil, &after)
+		return after["state"] == "RESOLVED"
+	}, func() string { return "the incident of a cancelled gateway stays active" })
+	z.state(z.create("p", `{"x":true}`), "COMPLETED")
+}

@@ -220,3 +220,64 @@ func TestMulti_OneBoundarySubscriptionForTheBody(t *testing.T) {
 	z.none("read")
 	z.state(k, "COMPLETED")
 }
+
+func TestMulti_CompletionConditionSeesTheCounters(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a"), "=xs", false, "<bpmn:completionCondition>=numberOfCompletedInstances = 2 and numberOfActiveInstances = 2 and numberOfInstances = 4 and numberOfTerminatedInstances = 0</bpmn:completionCondition>"), end("e"), flow("s", "a", "e"))))
+	k := z.create("p", `{"xs":[1,2,3,4]}`)
+	z.work("a", "")
+	z.state(k, "ACTIVE")
+	z.work("a", "")
+	z.state(k, "COMPLETED")
+	z.none("a")
+}
+
+func TestMulti_OutputMappingPrefersTheIterationsOwnVariable(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a", mappings("input", "=0", "own", "output", "=r", "own", "output", "=r", "shared")), "=xs", true), end("e"), flow("s", "a", "e"))))
+	k := z.create("p", `{"xs":[1]}`)
+	z.work("a", `{"r":5}`)
+	z.state(k, "COMPLETED")
+	z.variable(k, "own", "")
+	z.variable(k, "shared", "5")
+}
+
+func TestTask_OutputMappingLeavesTheElement(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", oneTask("one", mappings("input", "=0", "own", "output", "=r", "own")))
+	k := z.create("one", "")
+	z.work("work", `{"r":5}`)
+	z.state(k, "COMPLETED")
+	z.variable(k, "own", "5")
+}
+
+func TestCall_WithoutPropagation(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("c.bpmn", model(process("child", start("s"), task("inner"), end("e"), flow("s", "inner", "e"))))
+	call := func(extra string) string {
+		return `<bpmn:callActivity id="call"><bpmn:extensionElements><zeebe:calledElement processId="child" propagateAllChildVariables="false" propagateAllParentVariables="false"/>` + extra + `</bpmn:extensionElements></bpmn:callActivity>`
+	}
+	z.deploy("p.bpmn", model(process("p", start("s"), call(mappings("input", "=x", "given")), end("e"), flow("s", "call", "e"))))
+	k := z.create("p", `{"x":1}`)
+	j := z.job("inner")
+	if got, want := j.GetVariables(), `{"given":1}`; got != want {
+		t.Errorf("variables: got %s, want the mapped ones alone, %s", got, want)
+	}
+	z.complete(j, `{"y":2}`)
+	z.state(k, "COMPLETED")
+	z.variable(k, "y", "")
+	z.deploy("q.bpmn", model(process("q", start("s"), call(mappings("output", "=y", "z")), end("e"), flow("s", "call", "e"))))
+	k = z.create("q", `{"x":1}`)
+	j = z.job("inner")
+	if got := j.GetVariables(); got != `{}` {
+		t.Errorf("variables: got %s, want none", got)
+	}
+	z.complete(j, `{"y":2}`)
+	z.state(k, "COMPLETED")
+	z.variable(k, "z", "2") // an output mapping sees the child's variables all the same
+	z.variable(k, "y", "")
+}

@@ -14,7 +14,7 @@ type jobItem struct {
 	DeniedReason             *string         `json:"deniedReason"`
 	ElementID                string          `json:"elementId"`
 	ElementInstanceKey       key             `json:"elementInstanceKey"`
-	EndTime                  *string         `json:"endTime"`
+	EndTime                  *string         `json:"endTime,omitempty"`
 	ErrorCode                *string         `json:"errorCode"`
 	ErrorMessage             *string         `json:"errorMessage"`
 	HasFailedWithRetriesLeft bool            `json:"hasFailedWithRetriesLeft"`
