@@ -12,6 +12,7 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"google.golang.org/grpc"
+	_ "google.golang.org/grpc/encoding/gzip" // Node clients compress their requests
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/vitrip/journeyman/engine/internal/broker"

@@ -314,3 +314,11 @@ func TestSynctest(t *testing.T) {
 		}
 	})
 }
+
+func TestCompressedRequests(t *testing.T) {
+	t.Parallel()
+	_, c := begin(t)
+	if _, err := c.Topology(t.Context(), &pb.TopologyRequest{}, grpc.UseCompressor("gzip")); err != nil {
+		t.Errorf("gzip: %v", err)
+	}
+}
