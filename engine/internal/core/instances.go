@@ -135,3 +135,12 @@ func (c *Core) ResultVariables(inst *Instance, names []string) Doc { return inst
 
 // Date renders a time as REST v2 does.
 func Date(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// Forever is the longest time a command can name; more milliseconds mean the same.
+const Forever = 100 * 365 * 24 * time.Hour
+
+// Milliseconds reads a time on the wire. What is beyond Forever, in either direction, is Forever.
+func Milliseconds(n int64) time.Duration {
+	const most = int64(Forever / time.Millisecond)
+	return time.Duration(max(-most, min(n, most))) * time.Millisecond
+}

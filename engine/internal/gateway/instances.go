@@ -61,7 +61,7 @@ func (s *Server) CreateProcessInstanceWithResult(ctx context.Context, r *pb.Crea
 		return nil, fail(err)
 	}
 	defer s.broker.Forget(wait)
-	d := time.Duration(r.GetRequestTimeout()) * time.Millisecond
+	d := core.Milliseconds(r.GetRequestTimeout())
 	if d <= 0 {
 		d = resultTimeout
 	}
@@ -121,7 +121,7 @@ func (s *Server) PublishMessage(_ context.Context, r *pb.PublishMessageRequest) 
 	if err := s.do(func(c *core.Core) (err error) {
 		got, err = c.Publish(core.Publication{
 			Name: r.GetName(), CorrelationKey: r.GetCorrelationKey(), ID: r.GetMessageId(),
-			TTL: time.Duration(r.GetTimeToLive()) * time.Millisecond, Vars: vars,
+			TTL: core.Milliseconds(r.GetTimeToLive()), Vars: vars,
 		})
 		return err
 	}); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"google.golang.org/grpc/codes"
@@ -18,12 +17,12 @@ func (s *Server) ActivateJobs(r *pb.ActivateJobsRequest, out pb.Gateway_Activate
 	if err := tenants("ActivateJobs", r.GetTenantIds()); err != nil {
 		return err
 	}
-	wait := time.Duration(r.GetRequestTimeout()) * time.Millisecond
+	wait := core.Milliseconds(r.GetRequestTimeout())
 	if wait == 0 {
 		wait = longPoll
 	}
 	req := core.Activation{
-		Type: r.GetType(), Worker: r.GetWorker(), Timeout: time.Duration(r.GetTimeout()) * time.Millisecond,
+		Type: r.GetType(), Worker: r.GetWorker(), Timeout: core.Milliseconds(r.GetTimeout()),
 		Max: int(r.GetMaxJobsToActivate()), Fetch: r.GetFetchVariable(),
 	}
 	jobs, err := s.broker.Activate(out.Context(), req, wait)
@@ -58,7 +57,7 @@ func (s *Server) StreamActivatedJobs(r *pb.StreamActivatedJobsRequest, out pb.Ga
 		return status.Errorf(codes.InvalidArgument, text, "timeout", "greater than zero", fmt.Sprintf("'%d'", r.GetTimeout()))
 	}
 	st := s.broker.OpenStream(core.Activation{
-		Type: r.GetType(), Worker: r.GetWorker(), Timeout: time.Duration(r.GetTimeout()) * time.Millisecond, Max: 1, Fetch: r.GetFetchVariable(),
+		Type: r.GetType(), Worker: r.GetWorker(), Timeout: core.Milliseconds(r.GetTimeout()), Max: 1, Fetch: r.GetFetchVariable(),
 	})
 	defer s.broker.CloseStream(st)
 	for {
@@ -107,7 +106,7 @@ func (s *Server) FailJob(_ context.Context, r *pb.FailJobRequest) (*pb.FailJobRe
 		return nil, err
 	}
 	if err := s.do(func(c *core.Core) error {
-		return c.FailJob(r.GetJobKey(), r.GetRetries(), r.GetErrorMessage(), time.Duration(r.GetRetryBackOff())*time.Millisecond, vars)
+		return c.FailJob(r.GetJobKey(), r.GetRetries(), r.GetErrorMessage(), core.Milliseconds(r.GetRetryBackOff()), vars)
 	}); err != nil {
 		return nil, err
 	}
@@ -139,7 +138,7 @@ func (s *Server) UpdateJobRetries(_ context.Context, r *pb.UpdateJobRetriesReque
 // UpdateJobTimeout implements pb.GatewayServer.
 func (s *Server) UpdateJobTimeout(_ context.Context, r *pb.UpdateJobTimeoutRequest) (*pb.UpdateJobTimeoutResponse, error) {
 	if err := s.do(func(c *core.Core) error {
-		return c.UpdateTimeout(r.GetJobKey(), time.Duration(r.GetTimeout())*time.Millisecond)
+		return c.UpdateTimeout(r.GetJobKey(), core.Milliseconds(r.GetTimeout()))
 	}); err != nil {
 		return nil, err
 	}

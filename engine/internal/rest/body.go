@@ -105,7 +105,7 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func (n number) milliseconds() time.Duration { return time.Duration(n) * time.Millisecond }
+func (n number) milliseconds() time.Duration { return core.Milliseconds(int64(n)) }
 
 // pathKey reads {key} of the route; name is its name in the API.
 func pathKey(r *http.Request, name string) (int64, error) {
