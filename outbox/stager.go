@@ -233,6 +233,14 @@ func (s *Stager) prepare(o events.Origin, m events.Message, n int) (row, error) 
 	}
 	r := row{Message: m, entry: e, id: messageID(o, m, n)}
 	r.headers = s.headers(o, r)
+	for i, h := range r.headers {
+		if !utf8.ValidString(h) || strings.ContainsRune(h, 0) {
+			return row{}, fmt.Errorf("message type %s v%d: header %s: holds NUL or is not UTF-8", m.Type, m.Version, r.headers[i-i%2])
+		}
+	}
+	if !utf8.ValidString(o.OperationID) || strings.ContainsRune(o.OperationID, 0) {
+		return row{}, fmt.Errorf("message type %s v%d: operation id holds NUL or is not UTF-8", m.Type, m.Version)
+	}
 	if r.body, err = s.body(o, r, data); err != nil {
 		return row{}, err
 	}

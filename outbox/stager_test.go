@@ -54,6 +54,9 @@ func TestStager_QueueAddsAllOrNothing(t *testing.T) {
 	if err := s.Queue(b, events.Origin{}, []events.Message{created("K", 1), created("", 2)}); err == nil || b.Len() != 0 {
 		t.Errorf("no key anywhere: got %v and %d statements, want a refusal and none", err, b.Len())
 	}
+	if err := s.Queue(b, events.Origin{CorrelationID: "a\x00"}, []events.Message{created("K", 1)}); err == nil || b.Len() != 0 || !strings.Contains(err.Error(), "correlation_id") {
+		t.Errorf("NUL in a header: got %v and %d statements, want a refusal that names it", err, b.Len())
+	}
 	if err := s.Queue(b, origin("op"), nil); err != nil || b.Len() != 0 {
 		t.Errorf("nothing to stage: got %v and %d statements, want none", err, b.Len())
 	}

@@ -152,12 +152,15 @@ func TestInbox_HowAHandlerEnds(t *testing.T) {
 	bad := events.Record{Topic: "test.thing.created.v1", Key: "bad", Body: []byte("{")}
 	wrongKey := f.created("one", 1)
 	wrongKey.Key = "another"
-	f.publish(f.created("business", 1), f.created("fatal", 1), f.created("panic", 1), f.created("commit", 1), f.created("emit", 1),
+	nul := f.created("nul", 1)
+	nul.Key, nul.Body = "nul\x00", bytes.ReplaceAll(nul.Body, []byte(`"nul"`), []byte(`"nul\u0000"`))
+	nul.Headers = append(nul.Headers, events.Header{Name: "x\x00\xff", Value: "\xff\x00"})
+	f.publish(nul, f.created("business", 1), f.created("fatal", 1), f.created("panic", 1), f.created("commit", 1), f.created("emit", 1),
 		envelope(t, "test.thing.created", 2, events.NewID(), "version", 1), bad, wrongKey, f.created("good", 1))
-	f.eventually("eight set aside and one applied", func() bool { return len(f.dead()) == 8 && f.applied() == 1 })
+	f.eventually("nine set aside and one applied", func() bool { return len(f.dead()) == 9 && f.applied() == 1 })
 	want := map[string]string{
 		"business": "parked SOLD_OUT", "fatal": "dead error", "panic": "dead panic", "commit": "dead error", "emit": "dead emit",
-		"version": "dead version", "bad": "dead envelope", "another": "dead envelope",
+		"version": "dead version", "bad": "dead envelope", "another": "dead envelope", "nul\uFFFD": "dead envelope",
 	}
 	for _, d := range f.dead() {
 		if got := d.State + " " + d.Reason; got != want[d.BusinessKey] {

@@ -49,6 +49,9 @@ func (i *Inbox) open(d events.Delivery) (m message, skip bool, err error) {
 	if m.env.Metadata.BusinessKey != d.Key {
 		return m, false, outcome.Fatalf(ReasonEnvelope, "record key and metadata.businessKey differ")
 	}
+	if clean(d.Key) != d.Key {
+		return m, false, outcome.Fatalf(ReasonEnvelope, "business key holds NUL or is not UTF-8")
+	}
 	route, ok := i.routes[m.env.MessageType]
 	if !ok {
 		return m, true, nil
@@ -71,6 +74,9 @@ func (i *Inbox) identity(m message) (string, error) {
 		if m.env.Metadata.OperationID == "" {
 			return "", fmt.Errorf("%s: metadata.operationId is empty, but repeats are recognised by it", m.env.MessageType)
 		}
+		if id := m.env.Metadata.OperationID; clean(id) != id {
+			return "", fmt.Errorf("%s: metadata.operationId holds NUL", m.env.MessageType)
+		}
 		return "op:" + m.env.MessageType + ":" + m.env.Metadata.BusinessKey + ":" + m.env.Metadata.OperationID, nil
 	case events.DedupData:
 		var data struct {
@@ -78,6 +84,9 @@ func (i *Inbox) identity(m message) (string, error) {
 		}
 		if err := json.Unmarshal(m.env.Data, &data); err != nil || data.Key == "" {
 			return "", fmt.Errorf("%s: data.idempotencyKey is empty, but repeats are recognised by it", m.env.MessageType)
+		}
+		if clean(data.Key) != data.Key {
+			return "", fmt.Errorf("%s: data.idempotencyKey holds NUL", m.env.MessageType)
 		}
 		return "key:" + m.env.MessageType + ":" + data.Key, nil
 	default:
@@ -128,9 +137,15 @@ func (i *Inbox) origin(m message) events.Origin {
 func flat(headers []events.Header) []string {
 	out := make([]string, 0, 2*len(headers))
 	for _, h := range headers {
-		out = append(out, h.Name, h.Value)
+		out = append(out, clean(h.Name), clean(h.Value))
 	}
 	return out
+}
+
+// clean makes text storable in PostgreSQL, which takes neither NUL nor invalid
+// UTF-8: a message from outside must not be able to stop the group by either.
+func clean(text string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD")
 }
 
 func paired(stored []string) []events.Header {

@@ -139,9 +139,9 @@ func (i *Inbox) take(ctx context.Context, conn *pgxpool.Conn, id int64) (message
 
 // finish removes the waiting row and lets the next message of its key go.
 func (i *Inbox) finish(b *pgx.Batch, m message) {
-	b.Queue(i.sql.lockKey, i.cfg.Group, m.Key)
+	b.Queue(i.sql.lockKey, i.cfg.Group, clean(m.Key))
 	b.Queue(i.sql.done, i.cfg.Group, m.retry)
-	b.Queue(i.sql.next, i.cfg.Group, m.Key)
+	b.Queue(i.sql.next, i.cfg.Group, clean(m.Key))
 }
 
 // endRetry writes down an attempt that did not succeed.

@@ -67,7 +67,7 @@ func (i *Inbox) follow(ctx context.Context, conn *pgxpool.Conn, m message) error
 // waiting gives the parameters of the statement schedule.
 func (i *Inbox) waiting(m message, attempts int, why string, wait *time.Duration) []any {
 	return []any{
-		i.cfg.Group, m.Key, m.env.MessageID, m.env.MessageType, m.entry.Class.Ordered(), m.Position.Topic, m.Position.Partition, m.Position.Offset,
+		i.cfg.Group, m.Key, m.env.MessageID, clean(m.env.MessageType), m.entry.Class.Ordered(), m.Position.Topic, m.Position.Partition, m.Position.Offset,
 		flat(m.Headers), m.Body, m.Time, attempts, cut(why), since(m), wait,
 	}
 }
@@ -100,8 +100,8 @@ func (i *Inbox) grave(m message, oc *outcome.Error) (state, reason string, args 
 		reason = "fatal"
 	}
 	return state, reason, []any{
-		i.cfg.Group, state, m.Key, m.env.MessageID, m.env.MessageType, m.Position.Topic, m.Position.Partition, m.Position.Offset,
-		flat(m.Headers), m.Body, m.Time, m.attempts + 1, string(oc.Class), reason, cut(oc.Error()), since(m),
+		i.cfg.Group, state, clean(m.Key), clean(m.env.MessageID), clean(m.env.MessageType), m.Position.Topic, m.Position.Partition, m.Position.Offset,
+		flat(m.Headers), m.Body, m.Time, m.attempts + 1, string(oc.Class), clean(reason), cut(oc.Error()), since(m),
 	}
 }
 
@@ -135,6 +135,7 @@ func (i *Inbox) about(e *zerolog.Event, m message) *zerolog.Event {
 
 // cut bounds an error text, at a character's boundary.
 func cut(text string) string {
+	text = clean(text)
 	n := 2000
 	if len(text) <= n {
 		return text
