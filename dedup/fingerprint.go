@@ -23,23 +23,31 @@ func (f Fingerprint) String() string { return hex.EncodeToString(f.Sum[:min(len(
 
 // Of makes the fingerprint of a JSON object over the given fields. A field that is absent counts as null.
 func Of(doc []byte, fields []string) (Fingerprint, error) {
+	_, f, err := Project(doc, fields)
+	return f, err
+}
+
+// Project gives the canonical document that holds only the given fields of doc, and its fingerprint.
+func Project(doc []byte, fields []string) (json.RawMessage, Fingerprint, error) {
 	v, err := parse(doc)
 	if err != nil {
-		return Fingerprint{}, err
+		return nil, Fingerprint{}, err
 	}
 	root, ok := v.(map[string]any)
 	if !ok {
-		return Fingerprint{}, fmt.Errorf("input is no JSON object")
+		return nil, Fingerprint{}, fmt.Errorf("input is no JSON object")
 	}
-	fields = slices.Clone(fields)
-	slices.Sort(fields)
-	fields = slices.Compact(fields)
+	if !slices.IsSorted(fields) {
+		fields = slices.Clone(fields)
+		slices.Sort(fields)
+	}
+	fields = slices.Compact(slices.Clone(fields))
 	var b bytes.Buffer
 	if err := write(&b, project(root, fields), 0); err != nil {
-		return Fingerprint{}, err
+		return nil, Fingerprint{}, err
 	}
 	sum := sha256.Sum256(b.Bytes())
-	return Fingerprint{Sum: sum[:], Fields: fields}, nil
+	return b.Bytes(), Fingerprint{Sum: sum[:], Fields: fields}, nil
 }
 
 // Matches reports whether doc has this fingerprint over the fields that were stored with it. ours is the fingerprint of doc
@@ -53,23 +61,6 @@ func (f Fingerprint) Matches(doc []byte, ours Fingerprint) (bool, error) {
 		return false, err
 	}
 	return bytes.Equal(f.Sum, over.Sum), nil
-}
-
-// Project gives the canonical document that holds only the given fields of doc.
-func Project(doc []byte, fields []string) (json.RawMessage, error) {
-	v, err := parse(doc)
-	if err != nil {
-		return nil, err
-	}
-	root, ok := v.(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("input is no JSON object")
-	}
-	var b bytes.Buffer
-	if err := write(&b, project(root, fields), 0); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
 }
 
 // project keeps of v what the paths name. Objects that end up empty go, as absent equals null all the way up.

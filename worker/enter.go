@@ -145,10 +145,10 @@ func (r *Runtime) conflict(t *task, op dedup.Operation) *dedup.Outcome {
 	return &dedup.Outcome{Class: outcome.Fatal, Reason: outcome.ReasonConflict, Message: msg}
 }
 
-// operatorRetry reports whether this activation came after a person resolved what was answered (path rule 5): the same job,
+// resolved reports whether this activation came after a person resolved what was answered (path rule 5): the same job,
 // received after the recorded acknowledgement, and activated at the engine now. An earlier activation that reached us late is
 // not: the engine says that the job is not active.
-func (r *Runtime) operatorRetry(ctx context.Context, t *task, op dedup.Operation) bool {
+func (r *Runtime) resolved(ctx context.Context, t *task, op dedup.Operation) bool {
 	if rule.Off(5) || !t.job || !t.probe || op.State != dedup.Done || op.Class == outcome.Success {
 		return false
 	}
@@ -166,13 +166,14 @@ func (r *Runtime) operatorRetry(ctx context.Context, t *task, op dedup.Operation
 	return ok
 }
 
-// replay answers a job with a stored outcome, in the open transaction of conn.
-func (r *Runtime) replay(ctx context.Context, conn *pgx.Conn, t *task, op dedup.Operation) result {
+// replay answers a job with a stored outcome, in the open transaction of conn. resolved = a person resolved the answer, but the
+// operation cannot run again: its effect was undone, and the other system would answer its key with what is cancelled.
+func (r *Runtime) replay(ctx context.Context, conn *pgx.Conn, t *task, op dedup.Operation, resolved bool) result {
 	if !t.job {
 		rollback(ctx, conn)
 		return result{kind: answered, left: op.Outcome, err: o2err(op.Outcome)}
 	}
-	if !op.AnsweredAt.IsZero() && op.AnsweredJobKey == t.meta.Key && op.Cluster == t.meta.Cluster && !rule.Off(5) {
+	if !resolved && !op.AnsweredAt.IsZero() && op.AnsweredJobKey == t.meta.Key && op.Cluster == t.meta.Cluster && !rule.Off(5) {
 		// A twin that was activated before: the engine has this very answer and has acknowledged it.
 		rollback(ctx, conn)
 		return result{kind: dropped, reason: "answered before"}

@@ -133,12 +133,13 @@ func (r *Runtime) seenExternal(ctx context.Context, conn *pgx.Conn, t *task, h *
 	}
 	var f *dedup.Fenced
 	t.retries = op.OperatorRetries
+	resolved := r.resolved(ctx, t, op)
 	switch {
-	case op.State == dedup.Done && r.operatorRetry(ctx, t, op):
+	case op.State == dedup.Done && resolved && op.UndoneAt.IsZero():
 		h.fresh = op.Effect == dedup.EffectNone
 		f, err = r.rerun(ctx, conn, t, op, t.owner, true)
 	case op.State == dedup.Done:
-		return r.replay(ctx, conn, t, op), true
+		return r.replay(ctx, conn, t, op, resolved), true
 	case op.Owner == t.owner:
 		// Our own claim, whose commit had an unknown fate: the lease is ours.
 		return result{}, false

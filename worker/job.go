@@ -112,7 +112,7 @@ func (r *Runtime) takeInput(t *task, vars map[string]any, raw []byte) error {
 	if len(raw) == 0 {
 		raw = []byte("{}")
 	}
-	doc, err := dedup.Project(raw, p.fields)
+	doc, fp, err := dedup.Project(raw, p.fields)
 	if err != nil {
 		return outcome.Fatalf(outcome.ReasonInput, "variables cannot be decoded: %w", err)
 	}
@@ -129,10 +129,7 @@ func (r *Runtime) takeInput(t *task, vars map[string]any, raw []byte) error {
 	if err := p.check(declared); err != nil {
 		return err
 	}
-	if t.fp, err = dedup.Of(raw, p.fields); err != nil {
-		return outcome.Fatalf(outcome.ReasonInput, "variables cannot be decoded: %w", err)
-	}
-	t.input, t.raw = doc, raw
+	t.input, t.raw, t.fp = doc, raw, fp
 	return nil
 }
 

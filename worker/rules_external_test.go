@@ -261,6 +261,24 @@ func TestRule17_refusalAfterTheEffectUndoesFirst(t *testing.T) {
 	}
 }
 
+// TestRule17_retried: a person resolves the refusal. Its effect was undone and the other system would answer the same key with
+// what is cancelled: the refusal is told again, the job does not hang.
+func TestRule17_refusalResolvedByAPersonIsToldAgain(t *testing.T) {
+	t.Parallel()
+	w, s := newWorld(t), newSupplier()
+	s.refuse = true
+	w.start(s.mux(), fast())
+	k := w.gw.add("hotel.reserve", job("rule17c", offer))
+	w.wait(k, "error-thrown")
+	w.until("acknowledgement recorded", func() bool { return !w.op("rule17c").AnsweredAt.IsZero() })
+	w.gw.resolve(k)
+	w.until("activated again", func() bool { return w.gw.job(k).times == 2 })
+	w.wait(k, "error-thrown")
+	if c := s.counts("rule17c"); c.calls != 1 || c.undone != 1 {
+		t.Errorf("supplier saw %+v", c)
+	}
+}
+
 // TestRule17_killed stops the process after the refusal is stored: the sweep undoes and throws.
 func TestRule17_refusalIsFinishedBySweep(t *testing.T) {
 	t.Parallel()

@@ -117,8 +117,10 @@ func (r *Runtime) seenTx(ctx context.Context, conn *pgx.Conn, t *task, op dedup.
 	case op.State != dedup.Done:
 		rollback(clean, conn)
 		return r.answerOnly(ctx, t, *fatal("shape", "operation %s is under way as an external one; this worker's handler for %q is transactional", t.meta.OperationID, t.meta.Type)), 0, true
-	case !r.operatorRetry(ctx, t, op):
-		return r.replay(ctx, conn, t, op), 0, true
+	case !r.resolved(ctx, t, op):
+		return r.replay(ctx, conn, t, op, false), 0, true
+	case !op.UndoneAt.IsZero():
+		return r.replay(ctx, conn, t, op, true), 0, true
 	}
 	f, err := r.rerun(ctx, conn, t, op, "", false)
 	if err != nil || !f.Won {

@@ -106,12 +106,20 @@ func (w *Worker) Active() int { return int(w.active.Load()) }
 
 // Run works until ctx is cancelled, then drains: it stops activating, hands back untouched jobs with their retries unchanged,
 // lets running handlers finish for Config.DrainTimeout, writes down what was acknowledged, and returns nil. An error means that
-// handlers had to be cut off; their jobs come back when their time-out passes. Run may be called once.
+// handlers had to be cut off; their jobs come back when their time-out passes. A handler that ignores even its context is left
+// behind: Run returns two seconds later. Run may be called once.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.ran.Swap(true) {
 		return errors.New("worker: Run was called before")
 	}
-	defer w.rt.Close()
+	stuck := false
+	defer func() {
+		if stuck { // something still holds a connection; the process is about to end
+			go w.rt.Close()
+			return
+		}
+		w.rt.Close()
+	}()
 	if err := w.rt.store.Beat(ctx, w.rt.control, w.rt.process); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -142,7 +150,12 @@ func (w *Worker) Run(ctx context.Context) error {
 	case <-timer.C:
 		err = fmt.Errorf("worker: %d jobs still ran when the drain's %s were over", w.Active(), w.cfg.DrainTimeout)
 		cut()
-		<-drained
+		timer.Reset(cutGrace)
+		select {
+		case <-drained:
+		case <-timer.C:
+			stuck = true // a handler ignores its context
+		}
 	}
 	byeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -154,6 +167,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.cfg.Log.Info().Int("active", w.Active()).Msg("worker drained")
 	return err
 }
+
+// cutGrace is what handlers get to notice that their context is over.
+const cutGrace = 2 * time.Second
 
 // beatEvery and deadAfter are the heartbeat of the crash-loop guard.
 const (

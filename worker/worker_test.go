@@ -219,6 +219,41 @@ func TestWorker_drain(t *testing.T) {
 	}
 }
 
+// TestWorker_stuckHandler: a handler that ignores its context does not keep the worker from ending.
+func TestWorker_drainWithAStuckHandler(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	started, finish := make(chan struct{}), make(chan struct{})
+	mux := NewMux()
+	mux.Handle("flight.reserve", Transactional(func(context.Context, *Tx, Job[reserve]) (reserved, error) {
+		close(started)
+		<-finish
+		return reserved{}, nil
+	}, NotCompensable("test")))
+	cfg := fast()
+	cfg.DrainTimeout, cfg.Log = 100*time.Millisecond, w.log
+	wk, err := newWorker(w.gw, w.pool, mux, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	done := make(chan error, 1)
+	go func() { done <- wk.Run(ctx) }()
+	w.gw.add("flight.reserve", job("op-1", offer))
+	reach(t, "handler", started)
+	cancel()
+	select {
+	case err := <-done:
+		if err == nil || !strings.Contains(err.Error(), "1 jobs still ran") {
+			t.Errorf("Run: %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Run does not end")
+	}
+	close(finish)
+	w.until("the handler is left", func() bool { return wk.Active() == 0 })
+}
+
 // TestWorker_limits checks that everything wrong with a configuration is said at once.
 func TestWorker_limits(t *testing.T) {
 	t.Parallel()

@@ -20,6 +20,7 @@ import (
 type engine struct {
 	mu    sync.Mutex
 	code  zeebe.ErrorCode
+	text  string
 	calls []string
 }
 
@@ -30,13 +31,19 @@ func (e *engine) did(format string, args ...any) error {
 	if e.code == zeebe.OK || e.code == "" {
 		return nil
 	}
-	return &zeebe.Error{Call: "test", Code: e.code, Detail: "says the test"}
+	return &zeebe.Error{Call: "test", Code: e.code, Detail: "says the test " + e.text}
 }
 
 func (e *engine) answer(c zeebe.ErrorCode) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.code = c
+}
+
+func (e *engine) say(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.text = text
 }
 
 func (e *engine) all() string {
@@ -268,6 +275,34 @@ func TestQueue_replacesAnUndeliveredAnswer(t *testing.T) {
 	c, err := d.q.Counts(d.ctx, d.pool)
 	if err != nil || c.Pending != 1 {
 		t.Errorf("counts %+v, %v", c, err)
+	}
+}
+
+// TestRule05_replyLost: the reply of a recorded refusal or failure was lost. The job stands on it already; sent again after a
+// person resolved the incident, it would hit the job a second time.
+func TestRule05_replyOfAFailureLost(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		c      zeebe.Command
+		detail string
+		rows   int
+	}{
+		{zeebe.Command{Kind: zeebe.KindThrow, JobKey: 1}, "but it is in state 'ERROR_THROWN'", 0},
+		{zeebe.Command{Kind: zeebe.KindFail, JobKey: 1}, "but it is in state 'FAILED'", 0},
+		{zeebe.Command{Kind: zeebe.KindComplete, JobKey: 1}, "but it is in state 'FAILED'", 1},
+	} {
+		d := newDesk(t, "a")
+		d.e.answer(zeebe.Unavailable)
+		_ = d.s.Send(d.ctx, d.put(tt.c))
+		if err := d.s.Flush(d.ctx); err != nil {
+			t.Fatal(err)
+		}
+		d.e.answer(zeebe.FailedPrecondition)
+		d.e.say(tt.detail)
+		d.sweep(time.Minute)
+		if rows := d.rows(); len(rows) != tt.rows {
+			t.Errorf("%s: %d rows left, want %d", tt.c.Kind, len(rows), tt.rows)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -106,7 +107,7 @@ func (s *Sender) Send(ctx context.Context, c *Queued) error {
 	if c.Cluster != s.cfg.Queue.cluster && !rule.Off(9) {
 		return fmt.Errorf("send command: belongs to cluster %q, this sender serves %q", c.Cluster, s.cfg.Queue.cluster)
 	}
-	return s.deliver(ctx, *c)
+	return s.deliver(ctx, *c, OK, 0)
 }
 
 // Wake makes Run sweep at once.
@@ -150,15 +151,15 @@ func (s *Sender) Sweep(ctx context.Context) error {
 	g.SetLimit(s.cfg.Lanes)
 	for _, r := range due {
 		g.Go(func() error {
-			_ = s.deliver(ctx, r.Queued) // recorded and logged there
+			_ = s.deliver(ctx, r.Queued, r.LastCode, r.Attempts) // recorded and logged there
 			return nil
 		})
 	}
 	return g.Wait()
 }
 
-// deliver makes the call and notes what it came to.
-func (s *Sender) deliver(ctx context.Context, c Queued) error {
+// deliver makes the call and notes what it came to. last and attempts tell of earlier tries.
+func (s *Sender) deliver(ctx context.Context, c Queued, last ErrorCode, attempts int32) error {
 	if c.Kind.answer() {
 		crash.Point("worker.answer.before", c.OperationID)
 	}
@@ -168,6 +169,9 @@ func (s *Sender) deliver(ctx context.Context, c Queued) error {
 	}
 	log := s.cfg.Log.With().Str("kind", string(c.Kind)).Int64("job_key", c.JobKey).Int64("process_instance_id", c.ProcessInstanceKey).Str("operation_id", c.OperationID).Logger()
 	state, reason := verdict(c.Kind, err)
+	if state == StatePending && arrivedBefore(c.Command, err, last, attempts) {
+		state = delivered
+	}
 	switch state {
 	case delivered:
 		s.mu.Lock()
@@ -209,6 +213,27 @@ func verdict(k Kind, err error) (State, string) {
 	default:
 		return StatePending, ""
 	}
+}
+
+// triesToIncident is after how many tries, over a minute, a job that still stands failed stands behind an incident: no back-off
+// that a worker asks for lasts as long.
+const triesToIncident = 6
+
+// arrivedBefore reports that a recorded refusal or failure is what the job already stands on: its reply was lost. Left pending,
+// it would hit the job again after a person resolved the incident.
+func arrivedBefore(c Command, err error, last ErrorCode, attempts int32) bool {
+	var e *Error
+	if !errors.As(err, &e) || e.Code != FailedPrecondition || rule.Off(5) {
+		return false
+	}
+	unanswered := last == Unavailable || last == DeadlineExceeded || last == Canceled || last == Internal || last == Unknown
+	switch {
+	case c.Kind == KindThrow:
+		return strings.Contains(e.Detail, "ERROR_THROWN")
+	case c.Kind == KindFail && c.Retries <= 0:
+		return strings.Contains(e.Detail, "'FAILED'") && (unanswered || attempts >= triesToIncident)
+	}
+	return false
 }
 
 func (s *Sender) call(ctx context.Context, c Command) error {
