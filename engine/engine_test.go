@@ -87,7 +87,7 @@ func activate(t *testing.T, c pb.GatewayClient, jobType string, wait int64) ([]*
 	var jobs []*pb.ActivatedJob
 	for {
 		m, err := s.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return jobs, nil
 		}
 		if err != nil {

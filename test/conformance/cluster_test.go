@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -112,7 +113,7 @@ func (z *cluster) activate(jobType string, n int32, wait time.Duration) []*pb.Ac
 	var jobs []*pb.ActivatedJob
 	for {
 		m, err := s.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return jobs
 		}
 		if err != nil {

@@ -164,5 +164,5 @@ func (c *Core) decide(e *Element) ([]*Flow, ErrorType, error) {
 	if n.def != nil {
 		return []*Flow{n.def}, "", nil
 	}
-	return nil, ConditionError, fmt.Errorf("Expected at least one condition to evaluate to true, or to have a default flow") //nolint:staticcheck // Zeebe's wording
+	return nil, ConditionError, fmt.Errorf("Expected at least one condition to evaluate to true, or to have a default flow") //nolint:staticcheck,revive // Zeebe's wording
 }

@@ -3,10 +3,12 @@ package core
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"sort"
 	"strings"
+	"unicode/utf8"
 )
 
 // Doc is a variable document: JSON text per top-level name.
@@ -19,15 +21,15 @@ func ParseDoc(text string) (Doc, error) {
 		return nil, nil
 	}
 	if strings.TrimSpace(text)[0] != '{' {
-		return nil, fmt.Errorf("Invalid JSON value: %s: the root must be an object", clip(text, 200)) //nolint:staticcheck // Zeebe's wording
+		return nil, fmt.Errorf("Invalid JSON value: %s: the root must be an object", clip(text, 200)) //nolint:staticcheck,revive // Zeebe's wording
 	}
 	d := Doc{}
 	dec := json.NewDecoder(strings.NewReader(text))
 	if err := dec.Decode(&d); err != nil {
-		return nil, fmt.Errorf("Invalid JSON value: %s: %w", clip(text, 200), err) //nolint:staticcheck // Zeebe's wording
+		return nil, fmt.Errorf("Invalid JSON value: %s: %w", clip(text, 200), err) //nolint:staticcheck,revive // Zeebe's wording
 	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, fmt.Errorf("Invalid JSON value: %s: text after the object", clip(text, 200)) //nolint:staticcheck // Zeebe's wording
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("Invalid JSON value: %s: text after the object", clip(text, 200)) //nolint:staticcheck,revive // Zeebe's wording
 	}
 	for k, v := range d {
 		d[k] = compact(v)
@@ -76,13 +78,33 @@ func clip(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "..."
 }
 
-// jsonString is s as JSON text, without escaping for HTML.
+// jsonString is s as JSON text, without escaping for HTML. Bytes that are no
+// UTF-8 become the replacement character.
 func jsonString(s string) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		panic(err) // a string always marshals
+	const hex = "0123456789abcdef"
+	b := make([]byte, 0, len(s)+2)
+	b = append(b, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r < ' ':
+			b = append(b, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
+		default:
+			b = utf8.AppendRune(b, r)
+		}
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return append(b, '"')
+}
+
+// jsonList is the items as one JSON array.
+func jsonList(items []json.RawMessage) json.RawMessage {
+	b := []byte{'['}
+	for i, v := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, v...)
+	}
+	return append(b, ']')
 }

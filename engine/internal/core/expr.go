@@ -81,7 +81,7 @@ func (x *expr) evalWarned(c *Core, look func(string) (json.RawMessage, bool)) (v
 	}
 	v, warnings, err := x.prog.EvalWith(scopeFunc(look), feel.Options{Now: c.now})
 	if err != nil {
-		return value{}, warnings, fmt.Errorf("Failed to evaluate expression '%s': %w", x.src, err) //nolint:staticcheck // Zeebe's wording
+		return value{}, warnings, fmt.Errorf("Failed to evaluate expression '%s': %w", x.src, err) //nolint:staticcheck,revive // Zeebe's wording
 	}
 	return value{v.Kind().String(), v.JSON()}, warnings, nil
 }
@@ -142,7 +142,7 @@ func (x *expr) integer(c *Core, look func(string) (json.RawMessage, bool)) (int3
 func (x *expr) correlationKey(c *Core, look func(string) (json.RawMessage, bool)) (string, error) {
 	v, w, err := x.evalWarned(c, look)
 	if err != nil {
-		return "", fmt.Errorf("Failed to extract the correlation key for '%s': %w", x.src, err) //nolint:staticcheck // Zeebe's wording
+		return "", fmt.Errorf("Failed to extract the correlation key for '%s': %w", x.src, err) //nolint:staticcheck,revive // Zeebe's wording
 	}
 	switch v.kind {
 	case "STRING":

@@ -31,7 +31,7 @@ func (c *Core) activateBody(e *Element) {
 		for i := range e.loop.output {
 			e.loop.output[i] = json.RawMessage("null")
 		}
-		c.setLocal(e, spec.output, marshalList(e.loop.output))
+		c.setLocal(e, spec.output, jsonList(e.loop.output))
 	}
 	if len(items) == 0 {
 		e.State = Completing
@@ -88,7 +88,7 @@ func (c *Core) completeIteration(e *Element) {
 		if i := e.loopIndex - 1; i < len(body.loop.output) {
 			body.loop.output[i] = v.raw
 		}
-		c.setLocal(body, spec.output, marshalList(body.loop.output))
+		c.setLocal(body, spec.output, jsonList(body.loop.output))
 	}
 	done := false
 	if spec.condition != nil {
@@ -158,12 +158,4 @@ func (c *Core) completeBody(e *Element) {
 		}
 	}
 	c.leave(e)
-}
-
-func marshalList(items []json.RawMessage) json.RawMessage {
-	b, err := json.Marshal(items)
-	if err != nil {
-		panic(err) // the items are valid JSON
-	}
-	return b
 }

@@ -13,18 +13,18 @@ const (
 	AlreadyExists   Reason = "ALREADY_EXISTS"
 )
 
-// Rejection is a command that changed nothing.
-type Rejection struct {
+// RejectedError is a command that changed nothing.
+type RejectedError struct {
 	Intent string // the command's intent, e.g. COMPLETE
 	Reason Reason
 	Text   string
 }
 
 // Error is the message clients see, in Zeebe's wording.
-func (r *Rejection) Error() string {
+func (r *RejectedError) Error() string {
 	return fmt.Sprintf("Command '%s' rejected with code '%s': %s", r.Intent, r.Reason, r.Text)
 }
 
 func reject(intent string, reason Reason, format string, args ...any) error {
-	return &Rejection{intent, reason, fmt.Sprintf(format, args...)}
+	return &RejectedError{intent, reason, fmt.Sprintf(format, args...)}
 }

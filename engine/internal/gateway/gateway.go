@@ -42,7 +42,7 @@ func fail(err error) error {
 	if err == nil {
 		return nil
 	}
-	var r *core.Rejection
+	var r *core.RejectedError
 	if errors.As(err, &r) {
 		code := codes.Internal
 		switch r.Reason {

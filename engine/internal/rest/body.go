@@ -34,13 +34,13 @@ func read(r *http.Request, dst any, optional bool) error {
 	if err := dec.Decode(dst); err != nil {
 		return unreadable(err)
 	}
-	if _, err := dec.Token(); err != io.EOF {
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return problemf(http.StatusBadRequest, "Request body holds more than one JSON value.")
 	}
 	return nil
 }
 
-func unreadable(err error) *problem {
+func unreadable(err error) *problemError {
 	var typed *json.UnmarshalTypeError
 	if errors.As(err, &typed) {
 		return problemf(http.StatusBadRequest, "Request property [%s] cannot be parsed", typed.Field)
@@ -48,7 +48,7 @@ func unreadable(err error) *problem {
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return problemf(http.StatusBadRequest, "Request property [%s] cannot be parsed", strings.Trim(name, `"`))
 	}
-	var p *problem
+	var p *problemError
 	if errors.As(err, &p) {
 		return p
 	}

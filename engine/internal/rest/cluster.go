@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -51,7 +52,7 @@ func (s *server) deploy(r *http.Request) (any, error) {
 	var resources []core.Resource
 	for {
 		part, err := mr.NextPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

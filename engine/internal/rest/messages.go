@@ -57,7 +57,7 @@ func (s *server) correlate(r *http.Request) (any, error) {
 	var got core.Correlated
 	if err := s.broker.Do(func(c *core.Core) (err error) {
 		if got, err = c.Publish(core.Publication{Name: in.Name, CorrelationKey: in.CorrelationKey, Vars: in.Variables.doc}); err == nil && got.Instance == 0 {
-			err = &core.Rejection{Intent: "CORRELATE", Reason: core.NotFound, Text: "Expected to find subscription for message with name '" + in.Name + "' and correlation key '" + in.CorrelationKey + "', but none was found."}
+			err = &core.RejectedError{Intent: "CORRELATE", Reason: core.NotFound, Text: "Expected to find subscription for message with name '" + in.Name + "' and correlation key '" + in.CorrelationKey + "', but none was found."}
 		}
 		return err
 	}); err != nil {

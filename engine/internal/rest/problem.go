@@ -14,8 +14,8 @@ import (
 // maxBody is the limit of a JSON body, in bytes.
 const maxBody = 4 << 20
 
-// problem is an RFC 9457 document.
-type problem struct {
+// problemError is an RFC 9457 document.
+type problemError struct {
 	Type     string `json:"type"`
 	Title    string `json:"title"`
 	Status   int    `json:"status"`
@@ -24,19 +24,19 @@ type problem struct {
 }
 
 // Error implements error.
-func (p *problem) Error() string { return p.Detail }
+func (p *problemError) Error() string { return p.Detail }
 
-func problemf(status int, format string, args ...any) *problem {
-	return &problem{Type: "about:blank", Status: status, Title: http.StatusText(status), Detail: fmt.Sprintf(format, args...)}
+func problemf(status int, format string, args ...any) *problemError {
+	return &problemError{Type: "about:blank", Status: status, Title: http.StatusText(status), Detail: fmt.Sprintf(format, args...)}
 }
 
 // toProblem maps a rejection to its status; the title is the rejection's name, as Zeebe has it.
-func toProblem(err error) *problem {
-	var p *problem
+func toProblem(err error) *problemError {
+	var p *problemError
 	if errors.As(err, &p) {
 		return p
 	}
-	var r *core.Rejection
+	var r *core.RejectedError
 	if errors.As(err, &r) {
 		status := http.StatusInternalServerError
 		switch r.Reason {
@@ -57,7 +57,7 @@ func toProblem(err error) *problem {
 	return problemf(http.StatusInternalServerError, "%v", err)
 }
 
-func writeProblem(w http.ResponseWriter, r *http.Request, p *problem) {
+func writeProblem(w http.ResponseWriter, r *http.Request, p *problemError) {
 	p.Instance = r.URL.Path
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -200,12 +202,12 @@ func compareAny(a, b any) int {
 	return 0
 }
 
-func (p *plan[T]) cursor(v T) string {
+func (p *plan[T]) cursor(v T) (string, error) {
 	raw, err := json.Marshal(p.position(v))
 	if err != nil {
-		panic(err) // strings and integers always marshal
+		return "", fmt.Errorf("cursor of a page: %w", err)
 	}
-	return base64.RawURLEncoding.EncodeToString(raw)
+	return base64.RawURLEncoding.EncodeToString(raw), nil
 }
 
 func (p *plan[T]) parseCursor(text string) ([]any, error) {
@@ -283,7 +285,10 @@ func (p *plan[T]) page(kept []T) (results[T], error) {
 	to = min(to, from+p.limit)
 	out := results[T]{Items: kept[from:to], Page: page{TotalItems: total}}
 	if len(out.Items) > 0 {
-		out.Page.StartCursor, out.Page.EndCursor = p.cursor(out.Items[0]), p.cursor(out.Items[len(out.Items)-1])
+		var first, last error
+		out.Page.StartCursor, first = p.cursor(out.Items[0])
+		out.Page.EndCursor, last = p.cursor(out.Items[len(out.Items)-1])
+		return out, errors.Join(first, last)
 	}
 	return out, nil
 }
