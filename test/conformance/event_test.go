@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"errors"
 	"testing"
 	"time"
 
