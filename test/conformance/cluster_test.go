@@ -36,36 +36,36 @@ type cluster struct {
 }
 
 // open starts an engine for the test, or connects to the cluster named by the environment.
-func open(t testing.TB) *cluster {
-	t.Helper()
+func open(tb testing.TB) *cluster {
+	tb.Helper()
 	addr, rest := os.Getenv("ZEEBE_TEST_ADDRESS"), os.Getenv("ZEEBE_TEST_REST_ADDRESS")
-	z := &cluster{t: t}
+	z := &cluster{t: tb}
 	if addr == "" {
 		e, err := engine.Start(engine.Config{})
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
-		t.Cleanup(func() {
+		tb.Cleanup(func() {
 			if err := e.Close(); err != nil {
-				t.Errorf("close the engine: %v", err)
+				tb.Errorf("close the engine: %v", err)
 			}
 		})
 		z.engine, addr, rest = e, e.Addr(), "http://"+e.RESTAddr()
 	}
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	transport := &http.Transport{}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		transport.CloseIdleConnections()
 		if err := conn.Close(); err != nil {
-			t.Errorf("close the connection: %v", err)
+			tb.Errorf("close the connection: %v", err)
 		}
 	})
 	z.GatewayClient, z.rest, z.http = pb.NewGatewayClient(conn), rest, &http.Client{Transport: transport}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
+	tb.Cleanup(cancel)
 	z.ctx = ctx
 	return z
 }
@@ -387,9 +387,9 @@ func (z *cluster) refuseDeploy(xml string, texts ...string) {
 }
 
 // with is the same cluster for a subtest.
-func (z *cluster) with(t testing.TB) *cluster {
+func (z *cluster) with(tb testing.TB) *cluster {
 	sub := *z
-	sub.t = t
+	sub.t = tb
 	return &sub
 }
 

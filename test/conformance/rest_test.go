@@ -40,7 +40,7 @@ func (z *cluster) upload(name, xml string) (int, item) {
 	if err := w.Close(); err != nil {
 		z.t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(z.ctx, "POST", z.rest+"/v2/deployments", &b)
+	req, err := http.NewRequestWithContext(z.ctx, http.MethodPost, z.rest+"/v2/deployments", &b)
 	if err != nil {
 		z.t.Fatal(err)
 	}
@@ -365,7 +365,7 @@ func TestREST_DefinitionsAndXML(t *testing.T) {
 	if got := z.call("GET", path, nil, &one); got != 200 || one["processDefinitionId"] != "one" {
 		t.Errorf("definition: %d %v", got, one)
 	}
-	req, err := http.NewRequestWithContext(z.ctx, "GET", z.rest+"/v2"+path+"/xml", nil)
+	req, err := http.NewRequestWithContext(z.ctx, http.MethodGet, z.rest+"/v2"+path+"/xml", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,7 +378,7 @@ func TestREST_DefinitionsAndXML(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/xml" || string(body) != xml {
+	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/xml" || string(body) != xml {
 		t.Errorf("xml: %d %s, %d bytes; want text/xml, %d bytes", res.StatusCode, res.Header.Get("Content-Type"), len(body), len(xml))
 	}
 	z.problem("GET", "/process-definitions/4/xml", nil, 404, "not found")

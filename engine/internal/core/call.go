@@ -12,7 +12,7 @@ func (c *Core) activateCall(e *Element) {
 		c.unsubscribe(e)
 		c.raise(e, opActivate, t, text)
 	}
-	id, err := spec.process.text(c, e.lookup, "STRING")
+	id, err := spec.process.text(c, e.lookup)
 	if err != nil {
 		fail(ExtractValueError, err.Error())
 		return

@@ -79,7 +79,7 @@ func (c *Core) take(flows []*Flow, scope *Element) {
 
 // join enters a joining gateway when each incoming flow holds a token. With
 // partial, one token is enough (inclusive gateway that nothing can reach any more).
-func (c *Core) join(n *Node, scope *Element, partial bool) bool {
+func (c *Core) join(n *Node, scope *Element, partial bool) {
 	tokens := scope.joins[n]
 	have := 0
 	for _, t := range tokens {
@@ -88,7 +88,7 @@ func (c *Core) join(n *Node, scope *Element, partial bool) bool {
 		}
 	}
 	if have == 0 || (have < len(tokens) && !partial) {
-		return false
+		return
 	}
 	for i, t := range tokens {
 		if t > 0 {
@@ -97,7 +97,6 @@ func (c *Core) join(n *Node, scope *Element, partial bool) bool {
 		}
 	}
 	c.enter(n, scope)
-	return true
 }
 
 // childDone checks whether scope can go on or end after a child left it.

@@ -179,9 +179,9 @@ func (c *Core) prepareStart(n *Node) (*Subscription, error) {
 	var err error
 	switch n.event {
 	case bpmn.EventMessage:
-		s.name, err = n.message.name.text(c, noScope, "STRING")
+		s.name, err = n.message.name.text(c, noScope)
 	case bpmn.EventSignal:
-		s.name, err = n.signal.text(c, noScope, "STRING")
+		s.name, err = n.signal.text(c, noScope)
 	case bpmn.EventTimer:
 		s.fire, err = c.evaluateTimer(n.timer, nil)
 	default:

@@ -101,7 +101,7 @@ func (c *Core) throwErrorEvent(e *Element) {
 	code := ""
 	if e.Node.errorCode != nil {
 		var err error
-		if code, err = e.Node.errorCode.text(c, e.lookup, "STRING"); err != nil {
+		if code, err = e.Node.errorCode.text(c, e.lookup); err != nil {
 			c.raise(e, opActivate, ExtractValueError, err.Error())
 			return
 		}
@@ -120,7 +120,7 @@ func (c *Core) throwEscalation(e *Element) {
 	code := ""
 	if e.Node.escalation != nil {
 		var err error
-		if code, err = e.Node.escalation.text(c, e.lookup, "STRING"); err != nil {
+		if code, err = e.Node.escalation.text(c, e.lookup); err != nil {
 			c.raise(e, opActivate, ExtractValueError, err.Error())
 			return
 		}
@@ -139,7 +139,7 @@ func (c *Core) throwEscalation(e *Element) {
 
 // throwSignal is a signal throw or end event.
 func (c *Core) throwSignal(e *Element) {
-	name, err := e.Node.signal.text(c, e.lookup, "STRING")
+	name, err := e.Node.signal.text(c, e.lookup)
 	if err != nil {
 		c.raise(e, opActivate, ExtractValueError, err.Error())
 		return

@@ -74,7 +74,7 @@ func (c *Core) prepare(e *Element, node *Node) (*Subscription, error) {
 	s := &Subscription{Key: c.key(), el: e, node: node}
 	switch node.event {
 	case bpmn.EventMessage:
-		name, err := node.message.name.text(c, e.lookup, "STRING")
+		name, err := node.message.name.text(c, e.lookup)
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +97,7 @@ func (c *Core) prepare(e *Element, node *Node) (*Subscription, error) {
 		}
 		s.fire = f
 	case bpmn.EventSignal:
-		name, err := node.signal.text(c, e.lookup, "STRING")
+		name, err := node.signal.text(c, e.lookup)
 		if err != nil {
 			return nil, err
 		}

@@ -111,14 +111,14 @@ func (x *expr) boolean(c *Core, look func(string) (json.RawMessage, bool)) (bool
 	return string(v.raw) == "true", nil
 }
 
-// text evaluates to a string; want names the type in the message.
-func (x *expr) text(c *Core, look func(string) (json.RawMessage, bool), want string) (string, error) {
+// text evaluates to a string.
+func (x *expr) text(c *Core, look func(string) (json.RawMessage, bool)) (string, error) {
 	v, w, err := x.evalWarned(c, look)
 	if err != nil {
 		return "", err
 	}
 	if v.kind != "STRING" {
-		return "", x.wrongType(want, v, w...)
+		return "", x.wrongType("STRING", v, w...)
 	}
 	return v.plain(), nil
 }

@@ -54,7 +54,7 @@ type jobValues struct {
 
 func (c *Core) evalJob(e *Element) (*jobValues, error) {
 	n := e.Node
-	typ, err := n.job.typ.text(c, e.lookup, "STRING")
+	typ, err := n.job.typ.text(c, e.lookup)
 	if err != nil {
 		return nil, err
 	}

@@ -83,8 +83,11 @@ func (c *Core) buffer(m *Message) {
 	if m.ID != "" {
 		c.messageIDs[messageIDKey(m.Name, m.CorrKey, m.ID)] = m
 	}
-	ticks := (m.Deadline.Sub(c.started) + ttlCheck - 1) / ttlCheck
-	c.at(c.started.Add(ticks*ttlCheck), func() {
+	check := m.Deadline
+	if rest := check.Sub(c.started) % ttlCheck; rest > 0 {
+		check = check.Add(ttlCheck - rest)
+	}
+	c.at(check, func() {
 		drop(c.messages, k, m)
 		if m.CorrKey != "" {
 			drop(c.byLockKey, m.CorrKey, m)

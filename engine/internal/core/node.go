@@ -2,7 +2,6 @@ package core
 
 import (
 	"encoding/json"
-	"sort"
 	"time"
 
 	"github.com/vitrip/journeyman/bpmn"
@@ -104,14 +103,12 @@ type loopSpec struct {
 	condition  *expr
 }
 
-func (n *Node) isScope() bool { return n.Kind == bpmn.KindSubProcess || n.Parent == nil }
-
 // isJoin reports whether tokens wait at n until a join condition holds.
 func (n *Node) isJoin() bool {
 	return len(n.in) > 1 && (n.Kind == bpmn.KindParallelGateway || n.Kind == bpmn.KindInclusiveGateway)
 }
 
-// processTypes maps BPMN kinds to the element types of REST v2.
+// elementType maps BPMN kinds to the element types of REST v2.
 func elementType(e *bpmn.Element) string {
 	switch e.Kind {
 	case bpmn.KindStartEvent:
@@ -165,14 +162,4 @@ func (e *Element) ElementType() string {
 		return "MULTI_INSTANCE_BODY"
 	}
 	return e.Node.Type
-}
-
-// sortedKeys returns m's keys in order, so that iteration is deterministic.
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }
