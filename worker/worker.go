@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/vitrip/journeyman/dedup"
 	"github.com/vitrip/journeyman/outcome"
 	"github.com/vitrip/journeyman/zeebe"
 )
@@ -60,7 +61,12 @@ func newWorker(conn gateway, pool *pgxpool.Pool, mux *Mux, cfg Config) (*Worker,
 	}
 	w := &Worker{rt: rt, conn: conn, cfg: cfg, held: map[*held]struct{}{}, free: make(chan struct{}, 1)}
 	w.slots = semaphore.NewWeighted(int64(cfg.Concurrency))
-	w.sender, err = zeebe.NewSender(zeebe.SenderConfig{Pool: rt.control, Gateway: conn, Queue: rt.queue, Acked: rt.acknowledged, Log: cfg.Log})
+	acked, err := Acknowledged(cfg.Schema)
+	if err != nil {
+		rt.Close()
+		return nil, err
+	}
+	w.sender, err = zeebe.NewSender(zeebe.SenderConfig{Pool: rt.control, Gateway: conn, Queue: rt.queue, Acked: acked, Log: cfg.Log})
 	if err != nil {
 		rt.Close()
 		return nil, err
@@ -81,18 +87,25 @@ func newWorker(conn gateway, pool *pgxpool.Pool, mux *Mux, cfg Config) (*Worker,
 	return w, nil
 }
 
-// acknowledged keeps with the operation that the engine has its ThrowError or FailJob(0) (path rule 5).
-func (r *Runtime) acknowledged(b *pgx.Batch, acked []zeebe.Queued) {
-	var ids []string
-	var keys []int64
-	for _, c := range acked {
-		if c.OperationID != "" && (c.Kind == zeebe.KindThrow || (c.Kind == zeebe.KindFail && c.Retries <= 0)) {
-			ids, keys = append(ids, c.OperationID), append(keys, c.JobKey)
+// Acknowledged is for zeebe.SenderConfig.Acked of a sender that runs apart from a worker: it keeps with the operation, in schema
+// ("" = "journeyman"), that the engine has its ThrowError or FailJob(0) (path rule 5). A worker's own sender has it.
+func Acknowledged(schema string) (func(b *pgx.Batch, acked []zeebe.Queued), error) {
+	store, err := dedup.New(schema)
+	if err != nil {
+		return nil, err
+	}
+	return func(b *pgx.Batch, acked []zeebe.Queued) {
+		var ids []string
+		var keys []int64
+		for _, c := range acked {
+			if c.OperationID != "" && (c.Kind == zeebe.KindThrow || (c.Kind == zeebe.KindFail && c.Retries <= 0)) {
+				ids, keys = append(ids, c.OperationID), append(keys, c.JobKey)
+			}
 		}
-	}
-	if len(ids) > 0 {
-		r.store.QueueAnswered(b, ids, keys)
-	}
+		if len(ids) > 0 {
+			store.QueueAnswered(b, ids, keys)
+		}
+	}, nil
 }
 
 // Runtime gives the worker's runtime: look-ups, undo, sweeps.

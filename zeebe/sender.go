@@ -38,7 +38,8 @@ type SenderConfig struct {
 	Every   time.Duration // between two sweeps, jittered; 0 = 500 ms
 	Batch   int           // rows of one sweep, so Batch/Every bounds the rate; 0 = 100
 	Lanes   int           // calls at once in a sweep; 0 = 8
-	// Acked adds statements to the transaction that deletes acknowledged rows. May be nil.
+	// Acked adds statements to the transaction that deletes acknowledged rows: worker.Acknowledged keeps with an operation that
+	// the engine has its refusal or failure (path rule 5). nil = sweeps leave refusals and failures to senders that have it.
 	Acked func(b *pgx.Batch, acked []Queued)
 	Log   zerolog.Logger
 }
@@ -139,7 +140,7 @@ func (s *Sender) Run(ctx context.Context) error {
 
 // Sweep claims due rows once, sends them and returns when all have been tried. What was acknowledged is deleted by Run, or by [Sender.Flush].
 func (s *Sender) Sweep(ctx context.Context) error {
-	rows, err := s.cfg.Pool.Query(ctx, s.cfg.Queue.q.claimDue, s.cfg.Queue.cluster, s.cfg.Batch, rule.Off(9))
+	rows, err := s.cfg.Pool.Query(ctx, s.cfg.Queue.q.claimDue, s.cfg.Queue.cluster, s.cfg.Batch, rule.Off(9), s.cfg.Acked != nil)
 	if err != nil {
 		return fmt.Errorf("claim commands: %w", err)
 	}

@@ -43,7 +43,7 @@ func render(schema string) queries {
 			RETURNING {{columns}}`),
 		// Index zeebe_command_due. Claiming pushes next_at out: jittered, doubling, at most about a minute.
 		claimDue: r(`WITH due AS (SELECT id FROM {{schema}}.zeebe_command WHERE (cluster = $1 OR $3) AND state = 'pending' AND next_at <= {{schema}}.now()
-				ORDER BY next_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+				AND ($4 OR kind NOT IN ('fail', 'throw')) ORDER BY next_at LIMIT $2 FOR UPDATE SKIP LOCKED)
 			UPDATE {{schema}}.zeebe_command c SET attempts = c.attempts + 1, changed_at = {{schema}}.now(),
 				next_at = {{schema}}.now() + make_interval(secs => (2 + least(60, power(2, least(c.attempts, 6)))) * (0.5 + random() / 2))
 			FROM due WHERE c.id = due.id RETURNING {{columns}}`),
