@@ -136,7 +136,8 @@ func (e *Engine) Incarnation() string { return e.incarnation }
 func (e *Engine) Now() time.Time { return e.broker.Now() }
 
 // AdvanceClock moves the engine's clock forward by d and returns after
-// everything that became due has happened, in order, each at its own time.
+// everything that became due has happened, in order, each at its own time. A
+// negative d moves it back: nothing happens, and timers that run take that much longer.
 func (e *Engine) AdvanceClock(d time.Duration) { e.broker.Advance(d) }
 
 // Close ends all calls, streams and timers and waits for them. The state is gone.

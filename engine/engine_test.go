@@ -315,6 +315,26 @@ func TestSynctest(t *testing.T) {
 	})
 }
 
+func TestCompat85_RefusesWhatIsNewer(t *testing.T) {
+	t.Parallel()
+	const join = `<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" id="d" targetNamespace="x"><bpmn:process id="p" isExecutable="true"><bpmn:startEvent id="s"/>
+<bpmn:sequenceFlow id="f1" sourceRef="s" targetRef="fork"/><bpmn:parallelGateway id="fork"/><bpmn:sequenceFlow id="f2" sourceRef="fork" targetRef="j"/><bpmn:sequenceFlow id="f3" sourceRef="fork" targetRef="j"/>
+<bpmn:inclusiveGateway id="j"/><bpmn:sequenceFlow id="f4" sourceRef="j" targetRef="e"/><bpmn:endEvent id="e"/></bpmn:process></bpmn:definitions>`
+	for compat, want := range map[engine.Compat]codes.Code{engine.Compat85: codes.InvalidArgument, engine.Compat88: codes.OK} {
+		e, err := engine.Start(engine.Config{Compat: compat})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = dial(t, e.Addr()).DeployResource(t.Context(), &pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: "p.bpmn", Content: []byte(join)}}})
+		if status.Code(err) != want {
+			t.Errorf("compat %s: got %v, want %v", compat, err, want)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestCompressedRequests(t *testing.T) {
 	t.Parallel()
 	_, c := begin(t)

@@ -388,6 +388,7 @@ func (z *cluster) refuseDeploy(xml string, texts ...string) {
 
 // with is the same cluster for a subtest.
 func (z *cluster) with(tb testing.TB) *cluster {
+	tb.Helper()
 	sub := *z
 	sub.t = tb
 	return &sub

@@ -68,9 +68,7 @@ func (c *Core) NextDue() (due time.Time, ok bool) {
 // the time at which it was due.
 func (c *Core) FireNext(now time.Time) bool {
 	if len(c.timers) == 0 || c.timers[0].due.After(now) {
-		if now.After(c.now) {
-			c.now = now
-		}
+		c.now = now // also backwards, when the clock was reset
 		return false
 	}
 	t := heap.Pop(&c.timers).(*timer)

@@ -52,8 +52,8 @@ type query struct {
 type page struct {
 	TotalItems        int    `json:"totalItems"`
 	HasMoreTotalItems bool   `json:"hasMoreTotalItems"`
-	StartCursor       string `json:"startCursor"` // empty without items
-	EndCursor         string `json:"endCursor"`
+	StartCursor       string `json:"startCursor,omitempty"` // left out without items
+	EndCursor         string `json:"endCursor,omitempty"`
 }
 
 type results[T any] struct {
@@ -207,12 +207,12 @@ func (p *plan[T]) cursor(v T) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cursor of a page: %w", err)
 	}
-	return base64.RawURLEncoding.EncodeToString(raw), nil
+	return base64.StdEncoding.EncodeToString(raw), nil
 }
 
 func (p *plan[T]) parseCursor(text string) ([]any, error) {
 	bad := problemf(http.StatusBadRequest, "The cursor '%s' is not valid for this search.", text)
-	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
+	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
 		return nil, bad
 	}
