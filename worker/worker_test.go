@@ -219,7 +219,35 @@ func TestWorker_drain(t *testing.T) {
 	}
 }
 
-// TestWorker_stuckHandler: a handler that ignores its context does not keep the worker from ending.
+// TestRule08_extended: jobs that wait for a slot longer than their time-out are extended; each is activated once.
+func TestRule08_waitingJobsAreExtended(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mux := NewMux()
+	mux.Handle("flight.reserve", Transactional(func(ctx context.Context, tx *Tx, j Job[reserve]) (reserved, error) {
+		if _, err := tx.Exec(ctx, `SELECT pg_sleep(0.7)`); err != nil {
+			return reserved{}, err
+		}
+		return w.insertRoom(ctx, tx, j)
+	}, NotCompensable("test")))
+	cfg := fast()
+	cfg.Concurrency, cfg.JobTimeout, cfg.HandlerTimeout = 1, 2*time.Second, 1900*time.Millisecond
+	var keys []int64
+	for i := range 5 {
+		keys = append(keys, w.gw.add("flight.reserve", job(fmt.Sprint("op-", i), offer)))
+	}
+	w.start(mux, cfg)
+	for _, k := range keys {
+		if j := w.wait(k, "completed"); j.times != 1 {
+			t.Errorf("job %d was activated %d times", k, j.times)
+		}
+	}
+	if n := w.runs.Load(); n != 5 {
+		t.Errorf("%d runs, want 5", n)
+	}
+}
+
+// TestWorker_drainWithAStuckHandler: a handler that ignores its context does not keep the worker from ending.
 func TestWorker_drainWithAStuckHandler(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
