@@ -130,14 +130,14 @@ func (t *Trial) Undo(ctx context.Context, conn *pgx.Conn, result json.RawMessage
 		_, err := guarded(&t.rt.log, func() (struct{}, error) { return struct{}{}, us.call(cctx, u.meta.OperationID, u) })
 		cancel()
 		if err != nil {
-			return t.Refuse(err), nil
+			return t.Refuse(undoRefused(err)), nil
 		}
 	}
 	undo := &task{spec: &spec{shape: shapeTx, opt: options{noEffect: true}}, meta: u.meta}
 	return t.inside(ctx, conn, undo, func(ctx context.Context, tx *Tx) (json.RawMessage, error) {
 		switch {
 		case us.run != nil:
-			return nil, us.run(ctx, tx, u)
+			return nil, undoRefused(us.run(ctx, tx, u))
 		case us.settle != nil:
 			return nil, us.settle(ctx, tx, u)
 		}
@@ -179,4 +179,12 @@ func (t *Trial) inside(ctx context.Context, conn *pgx.Conn, on *task, f func(con
 	}
 	_, err = conn.Exec(ctx, "RELEASE SAVEPOINT "+savepoint)
 	return out, err
+}
+
+// undoRefused turns a compensation's refusal into what a worker makes of it.
+func undoRefused(err error) error {
+	if e := outcome.Classify(err); e != nil && e.Class == outcome.Business {
+		return outcome.Fatalf(outcome.ReasonUndo, "the compensation was refused with %s: %s", e.Code, e.Message)
+	}
+	return err
 }
