@@ -36,7 +36,7 @@ func render(schema string) queries {
 
 		// Leases. Each is conditional on the state it expects and on the fence.
 		take: r(`UPDATE {{schema}}.operation SET fence = fence + 1, owner = $8, lease_until = {{schema}}.now() + $9::interval, attempts = attempts + 1,
-				{{job}}, meta = coalesce($10, meta),
+				{{job}}, meta = coalesce($10, meta), expires_at = NULL,
 				state = CASE WHEN state = 'claimed' AND $11 THEN 'calling' ELSE state END,
 				effect = CASE WHEN state = 'claimed' AND $11 THEN 'maybe' ELSE effect END,
 				called_at = CASE WHEN $11 THEN coalesce(called_at, {{schema}}.now()) ELSE called_at END
@@ -52,7 +52,8 @@ func render(schema string) queries {
 		// Path rule 11: the call came back after the undo had looked.
 		late: r(`UPDATE {{schema}}.operation SET effect = 'known', call_result = $2, undone_at = NULL
 			WHERE operation_id = $1 AND state = 'revoked' AND effect <> 'known'`),
-		notHappened: r(`UPDATE {{schema}}.operation SET state = 'claimed', effect = 'none', owner = '', lease_until = NULL, reason = $3, message = $4
+		notHappened: r(`UPDATE {{schema}}.operation SET state = 'claimed', effect = 'none', owner = '', lease_until = NULL, reason = $3, message = $4,
+				expires_at = {{schema}}.now() + interval '90 days'
 			WHERE operation_id = $1 AND fence = $2 AND state = 'calling'`),
 		lockCall: r(`SELECT 1 FROM {{schema}}.operation WHERE operation_id = $1 AND (fence = $2 OR $4) AND state = $3 FOR UPDATE`),
 
@@ -100,7 +101,7 @@ func render(schema string) queries {
 			WHERE o.operation_id = due.operation_id RETURNING {{columns}}`),
 		// Index operation_expires. Rows that somebody has locked are left for the next pass.
 		purge: r(`DELETE FROM {{schema}}.operation WHERE operation_id IN (SELECT o.operation_id FROM {{schema}}.operation o
-				WHERE o.expires_at <= {{schema}}.now() AND o.state IN ('done', 'revoked') AND o.orphan IN ('', 'undone') {{unless}}
+				WHERE o.expires_at <= {{schema}}.now() AND o.state IN ('done', 'revoked', 'claimed') AND o.orphan IN ('', 'undone') {{unless}}
 				ORDER BY o.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)`),
 		lookup: r(`SELECT {{columns}} FROM {{schema}}.operation o WHERE o.operation_id = $1`),
 		list: r(`SELECT {{columns}} FROM {{schema}}.operation o

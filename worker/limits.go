@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -40,8 +41,6 @@ func (r *Runtime) judge(t *task, conn *pgx.Conn, tx *outbox.Tx, doc json.RawMess
 			end = &outcome.Error{Class: outcome.Retryable, Reason: outcome.ReasonUnavailable, Message: "the connection broke while the handler ran"}
 		}
 		return write{}, end
-	case status == 'I':
-		return write{}, outcome.Fatalf("transaction", "the handler ended its transaction")
 	case tx.Refused() != nil:
 		end = outcome.Fatalf("transaction", "%w", tx.Refused())
 	case status == 'E' && end == nil:
@@ -65,6 +64,27 @@ func (r *Runtime) judge(t *task, conn *pgx.Conn, tx *outbox.Tx, doc json.RawMess
 		}
 	}
 	return write{out: outcomeOf(end)}, end
+}
+
+// unusable says why nothing can be recorded on a handler's connection any more, nil when it can: the handler left a result
+// open, as a panic in a loop over rows does, or ended its transaction. The connection is closed then.
+func unusable(ctx context.Context, conn *pgx.Conn, end *outcome.Error) *outcome.Error {
+	if conn.IsClosed() {
+		return nil
+	}
+	busy, ended := conn.PgConn().IsBusy(), conn.PgConn().TxStatus() == 'I'
+	if !busy && !ended {
+		return nil
+	}
+	_ = conn.Close(ctx)
+	switch {
+	case end != nil && (end.Class == outcome.Fatal || end.Class == outcome.Retryable):
+		return end
+	case busy:
+		return outcome.Fatalf("transaction", "the handler left the result of a query open: close its rows")
+	default:
+		return outcome.Fatalf("transaction", "the handler ended its transaction")
+	}
 }
 
 // checkOutput gives the variables to send, or why they cannot be sent.

@@ -58,6 +58,14 @@ func (r *Runtime) settle(ctx context.Context, t *task, h *hold, doc json.RawMess
 		end = classify(hctx, err)
 		cancel()
 	}
+	if bad := unusable(clean, conn, end); bad != nil {
+		pc.Release()
+		if bad.Class == outcome.Retryable {
+			return result{kind: retry, err: bad, wait: bad.After}, false
+		}
+		res := r.endUnsettled(ctx, t, h, dedup.EffectKnown, bad)
+		return *res, res.kind == again
+	}
 	w, end := r.judge(t, conn, tx, out, end, e.used)
 	w.fence, w.effect, w.result = h.fence, dedup.EffectKnown, doc
 	switch {

@@ -112,6 +112,9 @@ func (r *Runtime) sweepTask(ctx context.Context, op dedup.Operation) (*task, err
 	if s == nil || s.shape != shapeExternal {
 		return nil, fmt.Errorf("operation %s: job type %q has no external handler here", op.OperationID, op.JobType)
 	}
+	if op.SagaID != "" && !s.opt.control && r.cfg.Saga == nil {
+		return nil, fmt.Errorf("operation %s: belongs to saga %s, and this process runs without a saga gate", op.OperationID, op.SagaID)
+	}
 	return &task{spec: s, meta: m, input: op.Input, fp: op.Fingerprint, job: op.JobKey != 0, control: s.opt.control}, nil
 }
 

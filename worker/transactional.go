@@ -177,6 +177,12 @@ func (r *Runtime) handleTx(ctx context.Context, conn *pgx.Conn, t *task, e entry
 		cancel()
 		attached = eventsOf(err)
 	}
+	if bad := unusable(clean, conn, end); bad != nil {
+		if bad.Class == outcome.Retryable {
+			return result{kind: retry, err: bad, wait: bad.After}, false
+		}
+		return r.answerOnly(ctx, t, outcomeOf(bad)), false
+	}
 	w, end := r.judge(t, conn, tx, doc, end, e.used)
 	if end != nil && end.Class == outcome.Retryable {
 		rollback(clean, conn)

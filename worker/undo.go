@@ -94,6 +94,7 @@ func (r *Runtime) undoOnce(ctx context.Context, job *task, forward, reason strin
 	if out.kind == answered {
 		u.Outcome = out.left.Class
 		u.Nothing = out.left.Reason == reasonNothing
+		r.taskLog(t).Info().Str("forward_operation_id", forward).Str("class", string(out.left.Class)).Str("reason", reason).Msg("compensation ended")
 	}
 	return u, out
 }

@@ -113,6 +113,16 @@ func TestWorker_badJobs(t *testing.T) {
 		case "commit":
 			_, err := tx.Exec(ctx, "COMMIT")
 			return nil, err
+		case "open rows":
+			rows, err := tx.Query(ctx, "SELECT generate_series(1, 100000)")
+			if err != nil {
+				return nil, err
+			}
+			rows.Next()
+			panic("in a loop over rows")
+		case "left open":
+			_, err := tx.Query(ctx, "SELECT generate_series(1, 100000)")
+			return nil, err
 		case "sql":
 			_, err := tx.Exec(ctx, "SELECT 1 / 0")
 			return nil, err
@@ -131,6 +141,8 @@ func TestWorker_badJobs(t *testing.T) {
 		{"unknown error code", job("f", `"offer":"code","seats":1`), "failed", `error code "NEVER_DECLARED"`},
 		{"refusal", job("g", `"offer":"sold out","seats":1`), "error-thrown", "no seats"},
 		{"panic", job("h", `"offer":"panic","seats":1`), "failed", "FATAL_ERROR (panic): panic: assignment to entry in nil map"},
+		{"panic over rows", job("h2", `"offer":"open rows","seats":1`), "failed", "FATAL_ERROR (panic): panic: in a loop over rows"},
+		{"rows left open", job("h3", `"offer":"left open","seats":1`), "failed", "FATAL_ERROR (transaction): the handler left the result of a query open"},
 		{"commit", job("i", `"offer":"commit","seats":1`), "failed", "FATAL_ERROR (transaction)"},
 		{"retries used up", job("j", `"offer":"sql","seats":1`), "failed", "RETRYABLE_ERROR (error): database: SQLSTATE 22012"},
 		{"good", job("k", offer), "completed", ""},

@@ -206,6 +206,7 @@ func (s *authorizedStream) RecvMsg(m any) error {
 }
 
 func (c *Conn) reject(token string) {
+	c.cfg.Log.Info().Str("cluster", c.cfg.Cluster).Msg("the gateway refused the access token")
 	if c.cfg.Rejected != nil {
 		c.cfg.Rejected(token)
 	}
