@@ -291,3 +291,27 @@ func TestDelete_Resource(t *testing.T) {
 		t.Errorf("version %d, want 3: versions are not used again", again.GetVersion())
 	}
 }
+
+func TestCreate_StartInsideASubprocessThatNeedsRepair(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(process("p", start("s"), `<bpmn:subProcess id="sp"><bpmn:extensionElements>`+mappings("input", `=assert(x, x > 0, "no x")`, "y")+`</bpmn:extensionElements>`+
+		start("is")+task("b")+task("c")+task("d")+end("ie")+flow("is", "b", "c", "d", "ie")+`</bpmn:subProcess>`, end("e"), flow("s", "sp", "e"))))
+	r, err := z.CreateProcessInstance(z.ctx, &pb.CreateProcessInstanceRequest{BpmnProcessId: "p", Version: -1, StartInstructions: []*pb.ProcessInstanceCreationStartInstruction{{ElementId: "c"}, {ElementId: "d"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := r.GetProcessInstanceKey()
+	inc := z.incident(k, "IO_MAPPING_ERROR")
+	z.none("c")
+	z.setVariables(k, `{"x":1}`)
+	z.resolve(inc)
+	z.none("b")
+	z.work("c", "")
+	z.work("d", "")
+	z.work("d", "")
+	z.state(k, "COMPLETED")
+	if n := len(z.search("element-instances", item{"processInstanceKey": str(k), "elementId": "sp"})); n != 1 {
+		t.Errorf("the subprocess was entered %d times, want once", n)
+	}
+}

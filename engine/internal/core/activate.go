@@ -89,6 +89,10 @@ func (c *Core) activateProcess(e *Element) {
 
 func (c *Core) activateSubprocess(e *Element) {
 	n := e.Node
+	if len(e.startNodes) > 0 {
+		c.startAt(e, e.startNodes)
+		return
+	}
 	if e.espStart != nil {
 		s := c.newElement(e.espStart, e)
 		s.doc, s.triggered = e.doc, true

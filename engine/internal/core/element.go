@@ -48,6 +48,7 @@ type Element struct {
 	incident    *Incident       // active incident of a step of this element
 	triggered   bool            // an event instance whose event already happened
 	espStart    *Node           // event subprocess: its triggered start event
+	startNodes  []*Node         // subprocess: elements to start at instead of its start event
 	throw       *Element        // compensation handler: the throw event that waits
 	pending     int             // compensation throw: handlers still running
 	chosen      []*Flow         // gateway: flows decided by activation

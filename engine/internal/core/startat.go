@@ -26,32 +26,22 @@ func startable(p *Process, id string) (*Node, error) {
 	return n, nil
 }
 
-// startAt enters the given elements below root, creating the subprocesses around them once.
-func (c *Core) startAt(root *Element, nodes []*Node) {
-	scopes := map[*Node]*Element{root.Node: root}
-	var scopeOf func(n *Node) *Element
-	scopeOf = func(n *Node) *Element {
-		if e := scopes[n]; e != nil {
-			return e
-		}
-		e := c.newElement(n, scopeOf(n.Parent))
-		scopes[n] = e
-		e.State = Active
-		if err := c.applyInputs(e); err != nil {
-			e.State = Activating
-			c.raise(e, opActivate, IOMappingError, err.Error())
-			return e
-		}
-		if err := c.subscribe(e); err != nil {
-			e.State = Activating
-			c.raise(e, opActivate, ExtractValueError, err.Error())
-		}
-		return e
-	}
+// startAt enters the given elements below scope. A subprocess on the way is
+// entered once and takes along what is to start inside it.
+func (c *Core) startAt(scope *Element, nodes []*Node) {
+	inside := map[*Node]*Element{}
 	for _, n := range nodes {
-		s := scopeOf(n.Parent)
-		if s.incident == nil {
-			c.enter(n, s)
+		if n.Parent == scope.Node {
+			c.enter(n, scope)
+			continue
 		}
+		via := n.Parent
+		for via.Parent != scope.Node {
+			via = via.Parent
+		}
+		if inside[via] == nil {
+			inside[via] = c.enter(via, scope)
+		}
+		inside[via].startNodes = append(inside[via].startNodes, n)
 	}
 }
