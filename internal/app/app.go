@@ -90,7 +90,6 @@ type App struct {
 	bus     *kafka.Client
 	stager  *outbox.Stager
 	queue   *zeebe.Queue
-	sender  *zeebe.Sender
 	sagas   *sagas.Sagas
 	worker  *worker.Worker
 }
@@ -136,6 +135,9 @@ func New(cfg Config) (_ *App, err error) {
 // Close ends the connections. The pool is the caller's.
 func (a *App) Close() error {
 	var errs []error
+	if a.worker != nil {
+		a.worker.Runtime().Close()
+	}
 	if a.bus != nil {
 		errs = append(errs, a.bus.Close())
 	}
@@ -214,7 +216,7 @@ func (a *App) FlushCommands(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if err := a.sender.Flush(ctx); err != nil && ctx.Err() == nil {
+			if err := a.worker.Sender().Flush(ctx); err != nil && ctx.Err() == nil {
 				a.cfg.Log.Warn().Err(err).Msg("acknowledged commands not deleted yet")
 			}
 		}

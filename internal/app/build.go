@@ -14,9 +14,6 @@ import (
 // runtime, and the worker passes the sagas' gate.
 func (a *App) build() error {
 	var err error
-	if a.sender, err = zeebe.NewSender(zeebe.SenderConfig{Pool: a.cfg.Pool, Gateway: a.conn, Queue: a.queue, Log: a.cfg.Log}); err != nil {
-		return err
-	}
 	var history *rest.Client
 	if a.cfg.REST != "" {
 		if history, err = rest.New(rest.Config{Base: a.cfg.REST}); err != nil {
@@ -28,7 +25,7 @@ func (a *App) build() error {
 		return err
 	}
 	a.sagas, err = sagas.New(sagas.Config{
-		Domain: a.cfg.Pool, Schema: a.cfg.Schema, RecordSchema: a.cfg.RecordSchema, Stager: a.stager, Commands: a.queue, Sender: a.sender,
+		Domain: a.cfg.Pool, Schema: a.cfg.Schema, RecordSchema: a.cfg.RecordSchema, Stager: a.stager, Commands: a.queue, Sender: fastPath{a},
 		Cluster: a.cfg.Cluster, Log: a.cfg.Log,
 		Undo: func(ctx context.Context, forwardOperationID, reason string) (worker.UndoResult, error) {
 			return a.worker.Runtime().Undo(ctx, forwardOperationID, reason)
@@ -51,4 +48,12 @@ func (a *App) build() error {
 		return fmt.Errorf("worker: %w", err)
 	}
 	return nil
+}
+
+// fastPath sends through the worker's sender, which is made after those who use it.
+type fastPath struct{ *App }
+
+// Send tells the engine now; see [zeebe.Sender.Send].
+func (f fastPath) Send(ctx context.Context, cmd *zeebe.Queued) error {
+	return f.worker.Sender().Send(ctx, cmd)
 }

@@ -76,7 +76,7 @@ func (a *App) install(mux *worker.Mux) error {
 // callbacks are the addresses that suppliers call.
 func (a *App) callbacks(mux *http.ServeMux) error {
 	tickets, err := ticketing.NewCallback(ticketing.CallbackConfig{
-		Pool: a.cfg.Pool, Schema: a.cfg.Schema, Commands: a.queue, Sender: a.sender, Secret: a.cfg.CallbackSecret, Log: a.cfg.Log,
+		Pool: a.cfg.Pool, Schema: a.cfg.Schema, Commands: a.queue, Sender: fastPath{a}, Secret: a.cfg.CallbackSecret, Log: a.cfg.Log,
 	})
 	if err != nil {
 		return err

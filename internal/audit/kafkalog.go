@@ -26,7 +26,9 @@ type Log struct {
 // end it had when Read began, in offset order per partition. It blocks until
 // all is read or ctx ends.
 func (l Log) Read(ctx context.Context) ([]Record, error) {
-	client := &kafka.Client{Addr: kafka.TCP(l.Brokers...), Timeout: readTimeout}
+	transport := &kafka.Transport{}
+	defer transport.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(l.Brokers...), Timeout: readTimeout, Transport: transport}
 	meta, err := client.Metadata(ctx, &kafka.MetadataRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("kafka metadata: %w", err)

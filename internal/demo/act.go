@@ -13,17 +13,22 @@ import (
 // need not wait for them.
 const deadTime = 31 * time.Second
 
+// noticeTime is how long the engine may take to see that the connections of a dead process are closed.
+const noticeTime = 100 * time.Millisecond
+
 // act waits for an act's condition and does it.
 func (p *player) act(ctx context.Context, b Booking, a Act, releases map[string]func()) error {
-	c, err := parseCondition(a.When)
+	all, err := parseConditions(a.When)
 	if err != nil {
 		return err
 	}
-	if c.kind == "killed" {
-		return p.wait(ctx, b, a, c) // done by onKill, before the next process starts
+	for _, c := range all {
+		if err := p.wait(ctx, b, c); err != nil {
+			return err
+		}
 	}
-	if err := p.wait(ctx, b, a, c); err != nil {
-		return err
+	if all[0].kind == "killed" {
+		return nil // done by onKill, before the next process started
 	}
 	saga := sagaID(b)
 	switch {
@@ -44,7 +49,7 @@ func (p *player) act(ctx context.Context, b Booking, a Act, releases map[string]
 		release()
 		return nil
 	default:
-		m, _ := p.watch.first(saga, c.what)
+		m, _ := p.watch.first(saga, all[0].what)
 		return produceAgain(ctx, p.brokers, m)
 	}
 }
@@ -59,7 +64,7 @@ func (p *player) advance(ctx context.Context, name, by string) error {
 }
 
 // wait blocks until the condition holds.
-func (p *player) wait(ctx context.Context, b Booking, a Act, c condition) error {
+func (p *player) wait(ctx context.Context, b Booking, c condition) error {
 	tick := time.NewTicker(p.tick)
 	defer tick.Stop()
 	for {
@@ -72,7 +77,7 @@ func (p *player) wait(ctx context.Context, b Booking, a Act, c condition) error 
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("condition %q never came", a.When)
+			return fmt.Errorf("condition %s %s never came", c.kind, c.what)
 		case <-tick.C:
 		}
 	}
@@ -125,6 +130,12 @@ func (p *player) onKill(ctx context.Context, k kill) error {
 			by = d
 			p.table.say("%s: both clocks move by %s while the worker is dead", entry.booking.Name, a.Advance)
 		}
+	}
+	// A long poll of the dead process that the engine still holds would take jobs that nobody runs until they time out.
+	select {
+	case <-time.After(noticeTime):
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	err := p.clocks.advance(ctx, by)
 	if entry != nil {

@@ -8,6 +8,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/vitrip/journeyman/internal/app"
 	"github.com/vitrip/journeyman/internal/audit"
 )
 
@@ -33,6 +35,11 @@ type Config struct {
 	Terminal      bool      // Out can be redrawn
 	LogFile       string    // JSON lines of all processes; "" = dropped
 	WorkerEnv     []string  // further environment of the worker process, for tests that break it
+
+	// Reach changes where the worker process finds the suppliers: the seam for networks of tests. nil = directly.
+	Reach func(app.Suppliers) app.Suppliers
+	// Settle is how long sweeps may take after the last booking until what they have not done counts; 0 = 20 s.
+	Settle time.Duration
 }
 
 // Limits of a run.
@@ -40,7 +47,7 @@ const (
 	generated    = 12               // bookings beyond the script in a default run
 	atOnce       = 12               // bookings side by side
 	bookingLimit = 60 * time.Second // real time until a booking counts as stuck
-	settleLimit  = 20 * time.Second // real time that sweeps may take after the last booking
+	settleLimit  = 20 * time.Second // Config.Settle where it is 0
 	moreForKills = 3                // rounds of further bookings for kill points that were not met
 )
 
@@ -117,7 +124,7 @@ func (s *stage) playAndJudge(ctx context.Context, script, load []Booking) (audit
 
 // settle audits until the run is clean or the sweeps have had their time.
 func (s *stage) settle(ctx context.Context, planned []string, start time.Time) (audit.Report, error) {
-	deadline := time.NewTimer(settleLimit)
+	deadline := time.NewTimer(cmp.Or(s.cfg.Settle, settleLimit))
 	defer deadline.Stop()
 	again := time.NewTicker(250 * time.Millisecond)
 	defer again.Stop()

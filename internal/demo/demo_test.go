@@ -3,7 +3,12 @@ package demo
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +19,7 @@ import (
 	"time"
 
 	"github.com/vitrip/journeyman/examples/bookings"
+	"github.com/vitrip/journeyman/internal/app"
 	"github.com/vitrip/journeyman/internal/audit"
 )
 
@@ -28,20 +34,17 @@ func binary(t *testing.T, tag string) string {
 	return path
 }
 
-// perform runs the demo over some files of the script and checks that nothing is left behind.
-func perform(t *testing.T, executable string, files fs.FS, env ...string) audit.Report {
+// perform runs the demo over some files of the script.
+func perform(t *testing.T, cfg Config) audit.Report {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
-	log := filepath.Join(t.TempDir(), "log")
-	report, err := Run(ctx, Config{Script: files, Executable: executable, Bookings: 1, Out: &out, LogFile: log, WorkerEnv: env})
+	cfg.Out, cfg.Bookings, cfg.LogFile = &out, 1, filepath.Join(t.TempDir(), "log")
+	report, err := Run(ctx, cfg)
 	t.Logf("%s", out.String())
 	if err != nil {
-		t.Fatalf("%v\n%s", err, tail(log, 40))
-	}
-	if t.Failed() {
-		t.Logf("%s", tail(log, 40))
+		t.Fatalf("%v\n%s", err, tail(cfg.LogFile, 40))
 	}
 	return report
 }
@@ -68,7 +71,7 @@ func some(t *testing.T, numbers ...string) fs.FS {
 
 // TestRun plays the whole script: every crash point once, and a clean audit.
 func TestRun(t *testing.T) {
-	r := perform(t, binary(t, ""), bookings.FS())
+	r := perform(t, Config{Executable: binary(t, ""), Script: bookings.FS()})
 	if !r.Clean() {
 		t.Errorf("findings:\n%s", strings.Join(r.Findings, "\n"))
 	}
@@ -81,22 +84,47 @@ func TestRun(t *testing.T) {
 func TestRun_broken(t *testing.T) {
 	exe := binary(t, "ruleswitch")
 	tests := map[string]struct {
-		off   string
+		off   string // rules that the worker process leaves out
+		reach func(app.Suppliers) app.Suppliers
 		files []string
 		bad   func(audit.Report) int
 	}{
-		"relay": {"901", []string{"01", "03", "06"}, func(r audit.Report) int { return r.EventsLost }},
-		"dedup": {"1,19", []string{"01", "04", "23", "24"}, func(r audit.Report) int { return r.Repeated }},
-		"undo":  {"13", []string{"01", "11"}, func(r audit.Report) int { return r.OrphansOpen }},
+		"relay": {off: "901", files: []string{"01", "03", "06"}, bad: func(r audit.Report) int { return r.EventsLost }},
+		"dedup": {off: "1,19", files: []string{"01", "04", "23", "24"}, bad: func(r audit.Report) int { return r.Repeated }},
+		"undo": {
+			reach: func(s app.Suppliers) app.Suppliers { s.Flight = deaf(t, s.Flight); return s },
+			files: []string{"01", "03", "11"}, bad: func(r audit.Report) int { return r.OrphansOpen },
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := perform(t, exe, some(t, tt.files...), "JOURNEYMAN_RULE_OFF="+tt.off)
+			r := perform(t, Config{
+				Executable: exe, Script: some(t, tt.files...), Reach: tt.reach, Settle: 8 * time.Second, WorkerEnv: []string{"JOURNEYMAN_RULE_OFF=" + tt.off},
+			})
 			if tt.bad(r) == 0 || r.Clean() {
 				t.Errorf("the audit does not see it: %+v", r)
 			}
 		})
 	}
+}
+
+// deaf stands before a supplier and answers every cancellation with 200 without passing it on.
+func deaf(t *testing.T, base string) string {
+	target, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if id, ok := strings.CutSuffix(r.URL.Path, "/cancel"); ok {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"id":%q,"status":"cancelled"}`, strings.TrimPrefix(id, "/reservations/"))
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // TestRun_interrupted ends a run early and looks for what is left: files, processes.

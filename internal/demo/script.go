@@ -60,9 +60,21 @@ type Expect struct {
 
 var faults = []string{"refuse", "time_out_before", "time_out_after", "late", "land_late", "twice", "fail", "act_then_fail"} //nolint:gochecknoglobals // a constant list
 
-// condition is a parsed Act.When: "effect <segment>.<kind>", "call <segment>.<action>",
-// "event <type>", "element <id> <STATE>" or "killed <point>".
+// condition is one part of a parsed Act.When: "effect <segment>.<kind>", "call <segment>.<action>",
+// "event <type>", "element <id> <STATE>" or "killed <point>". Parts are joined by " and ".
 type condition struct{ kind, what, state string }
+
+func parseConditions(s string) ([]condition, error) {
+	var all []condition
+	for _, part := range strings.Split(s, " and ") {
+		c, err := parseCondition(part)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
 
 func parseCondition(s string) (condition, error) {
 	f := strings.Fields(s)
@@ -165,7 +177,7 @@ func (b Booking) check() error {
 }
 
 func (b Booking) checkAct(a Act) error {
-	c, err := parseCondition(a.When)
+	conditions, err := parseConditions(a.When)
 	if err != nil {
 		return err
 	}
@@ -186,7 +198,7 @@ func (b Booking) checkAct(a Act) error {
 			return fmt.Errorf("act when %q: a booking that moves the clocks must be alone", a.When)
 		}
 	}
-	if a.Duplicate && c.kind != "event" {
+	if a.Duplicate && (len(conditions) > 1 || conditions[0].kind != "event") {
 		return fmt.Errorf("act when %q: only an event can be duplicated", a.When)
 	}
 	return nil

@@ -106,6 +106,9 @@ func newStage(ctx context.Context, cfg Config, script []Booking) (_ *stage, err 
 		},
 		Callback: s.api, CallbackSecret: []byte(rand.Text()), Log: log,
 	}
+	if cfg.Reach != nil {
+		appCfg.Suppliers = cfg.Reach(appCfg.Suppliers)
+	}
 	if s.app, err = app.New(appCfg); err != nil {
 		return nil, errors.Join(err, lis.Close())
 	}
@@ -216,7 +219,7 @@ func (s *stage) workerCommand(cfg app.Config, crashAt, killLog string, log io.Wr
 		"JOURNEYMAN_CALLBACK_SECRET="+string(cfg.CallbackSecret),
 		"JOURNEYMAN_FLIGHT="+cfg.Suppliers.Flight, "JOURNEYMAN_HOTEL="+cfg.Suppliers.Hotel,
 		"JOURNEYMAN_TRANSFER="+cfg.Suppliers.Transfer, "JOURNEYMAN_PAYMENT="+cfg.Suppliers.Payment,
-		"JOURNEYMAN_CALL_TIMEOUT=2s", "JOURNEYMAN_RECORDS=false", "JOURNEYMAN_LOG_LEVEL=info",
+		"JOURNEYMAN_CALL_TIMEOUT=2s", "JOURNEYMAN_JOB_TIMEOUT=11s", "JOURNEYMAN_RECORDS=false", "JOURNEYMAN_LOG_LEVEL=info",
 		"CRASH_AT="+crashAt, "CRASH_LOG="+killLog,
 	)
 	cmd.Env = append(cmd.Env, s.cfg.WorkerEnv...)

@@ -104,7 +104,9 @@ func (w *watch) seen() (int, <-chan struct{}) {
 
 // produceAgain appends a record a second time, byte for byte, to the same partition: a duplicate delivery.
 func produceAgain(ctx context.Context, brokers []string, m kafka.Message) error {
-	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: 10 * time.Second}
+	transport := &kafka.Transport{}
+	defer transport.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: 10 * time.Second, Transport: transport}
 	res, err := client.Produce(ctx, &kafka.ProduceRequest{
 		Topic: m.Topic, Partition: m.Partition, RequiredAcks: kafka.RequireAll,
 		Records: kafka.NewRecordReader(kafka.Record{Key: kafka.NewBytes(m.Key), Value: kafka.NewBytes(m.Value), Headers: m.Headers, Time: m.Time}),
