@@ -79,7 +79,7 @@ func (c *Core) activateProcess(e *Element) {
 	e.State = Active
 	inst := e.Inst
 	if len(inst.starts) > 0 {
-		c.startAt(e, inst.starts)
+		c.startAt(e, inst.starts, nil)
 		return
 	}
 	s := c.newElement(inst.start, e)
@@ -90,7 +90,7 @@ func (c *Core) activateProcess(e *Element) {
 func (c *Core) activateSubprocess(e *Element) {
 	n := e.Node
 	if len(e.startNodes) > 0 {
-		c.startAt(e, e.startNodes)
+		c.startAt(e, e.startNodes, e.given)
 		return
 	}
 	if e.espStart != nil {

@@ -49,6 +49,7 @@ type Element struct {
 	triggered   bool            // an event instance whose event already happened
 	espStart    *Node           // event subprocess: its triggered start event
 	startNodes  []*Node         // subprocess: elements to start at instead of its start event
+	given       map[string]Doc  // variables for what startNodes enter
 	throw       *Element        // compensation handler: the throw event that waits
 	pending     int             // compensation throw: handlers still running
 	chosen      []*Flow         // gateway: flows decided by activation

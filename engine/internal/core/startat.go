@@ -27,12 +27,18 @@ func startable(p *Process, id string) (*Node, error) {
 }
 
 // startAt enters the given elements below scope. A subprocess on the way is
-// entered once and takes along what is to start inside it.
-func (c *Core) startAt(scope *Element, nodes []*Node) {
+// entered once and takes along what is to start inside it. given holds
+// variables for the entered elements, by element id.
+func (c *Core) startAt(scope *Element, nodes []*Node, given map[string]Doc) {
+	enter := func(n *Node) *Element {
+		e := c.enter(n, scope)
+		c.mergeLocal(e, given[n.ID])
+		return e
+	}
 	inside := map[*Node]*Element{}
 	for _, n := range nodes {
 		if n.Parent == scope.Node {
-			c.enter(n, scope)
+			enter(n)
 			continue
 		}
 		via := n.Parent
@@ -40,7 +46,8 @@ func (c *Core) startAt(scope *Element, nodes []*Node) {
 			via = via.Parent
 		}
 		if inside[via] == nil {
-			inside[via] = c.enter(via, scope)
+			inside[via] = enter(via)
+			inside[via].given = given
 		}
 		inside[via].startNodes = append(inside[via].startNodes, n)
 	}

@@ -156,3 +156,26 @@ func (s *Server) ResolveIncident(_ context.Context, r *pb.ResolveIncidentRequest
 	}
 	return &pb.ResolveIncidentResponse{}, nil
 }
+
+// ModifyProcessInstance implements pb.GatewayServer.
+func (s *Server) ModifyProcessInstance(_ context.Context, r *pb.ModifyProcessInstanceRequest) (*pb.ModifyProcessInstanceResponse, error) {
+	m := core.Modification{Instance: r.GetProcessInstanceKey()}
+	for _, a := range r.GetActivateInstructions() {
+		in := core.ActivateInstruction{ElementID: a.GetElementId(), Ancestor: a.GetAncestorElementInstanceKey()}
+		for _, v := range a.GetVariableInstructions() {
+			vars, err := document(v.GetVariables())
+			if err != nil {
+				return nil, err
+			}
+			in.Variables = append(in.Variables, core.VariableInstruction{Scope: v.GetScopeId(), Vars: vars})
+		}
+		m.Activate = append(m.Activate, in)
+	}
+	for _, t := range r.GetTerminateInstructions() {
+		m.Terminate = append(m.Terminate, t.GetElementInstanceKey())
+	}
+	if err := s.do(func(c *core.Core) error { return c.Modify(m) }); err != nil {
+		return nil, err
+	}
+	return &pb.ModifyProcessInstanceResponse{}, nil
+}

@@ -17,11 +17,6 @@ func (s *Server) EvaluateDecision(context.Context, *pb.EvaluateDecisionRequest) 
 	return nil, unsupported("EvaluateDecision")
 }
 
-// ModifyProcessInstance implements pb.GatewayServer: always UNIMPLEMENTED.
-func (s *Server) ModifyProcessInstance(context.Context, *pb.ModifyProcessInstanceRequest) (*pb.ModifyProcessInstanceResponse, error) {
-	return nil, unsupported("ModifyProcessInstance")
-}
-
 // MigrateProcessInstance implements pb.GatewayServer: always UNIMPLEMENTED.
 func (s *Server) MigrateProcessInstance(context.Context, *pb.MigrateProcessInstanceRequest) (*pb.MigrateProcessInstanceResponse, error) {
 	return nil, unsupported("MigrateProcessInstance")
