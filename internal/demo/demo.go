@@ -109,6 +109,7 @@ func (s *stage) playAndJudge(ctx context.Context, script, load []Booking) (audit
 		if len(left) == 0 {
 			break
 		}
+		s.workers.loosen()
 		more, err := extra(len(left), template(script), 1000*(round+1))
 		if err != nil {
 			return audit.Report{}, err
@@ -177,7 +178,7 @@ func (s *stage) serve(ctx context.Context, report audit.Report) error {
 		return err
 	}
 	_, err := fmt.Fprintf(s.cfg.Out, "\nAPI      %s/v1/operations   (Authorization: Bearer %s)\n%sengine   gRPC %s, REST %s\nstop with Ctrl-C\n",
-		s.api, token("acme"), s.console, s.grpc, s.rest)
+		s.api, token("acme"), s.console, s.engine.Addr(), s.rest)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/vitrip/journeyman/engine"
+	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/internal/app"
 	"github.com/vitrip/journeyman/internal/audit"
 	"github.com/vitrip/journeyman/internal/postgres"
@@ -28,18 +28,25 @@ import (
 // stage is everything a run needs, started.
 type stage struct {
 	cfg     Config
+	script  []Booking
+	dir     string // for files of this run
+	logFile *os.File
+	log     zerolog.Logger
 	table   *table
+
 	pool    *pgxpool.Pool
+	catalog *events.Catalog
 	brokers []string
-	grpc    string
-	rest    string // base URL
-	api     string // base URL
+	engine  *engine.Engine
+	rest    string // base URL of the engine's REST API
+	world   *suppliers.World
+	api     string // base URL of ours
 	console string // line for the reader, "" without a console
 
+	appCfg  app.Config
 	app     *app.App
 	view    *bookingView
 	watch   *watch
-	topics  []string
 	workers *workers
 	player  *player
 	clocks  *clocks
@@ -49,97 +56,107 @@ type stage struct {
 
 // newStage starts everything but the worker process, or nothing.
 func newStage(ctx context.Context, cfg Config, script []Booking) (_ *stage, err error) {
-	s := &stage{cfg: cfg}
+	s := &stage{cfg: cfg, script: script}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
 		}
 	}()
 	s.table = newTable(cfg.Out, cfg.Terminal, s.footer)
-	dir, err := os.MkdirTemp("", "jmdemo-")
-	if err != nil {
+	if s.dir, err = os.MkdirTemp("", "jmdemo-"); err != nil {
 		return nil, err
 	}
-	s.onClose(func() error { return os.RemoveAll(dir) })
-	logFile, err := s.openLog(dir)
-	if err != nil {
-		return nil, err
-	}
-	log := zerolog.New(logFile).With().Timestamp().Str("service_name", "journeyman-demo").Logger()
-
-	if err := s.startDatabase(ctx); err != nil {
-		return nil, err
-	}
-	catalog, err := app.Catalog()
-	if err != nil {
-		return nil, err
-	}
-	broker, err := startBroker(catalog)
-	if err != nil {
-		return nil, err
-	}
-	s.onClose(func() error { broker.Close(); return nil })
-	s.brokers, s.topics = broker.ListenAddrs(), topicNames(catalog)
-
-	eng, err := engine.Start(engine.Config{Log: log.Level(zerolog.WarnLevel)})
-	if err != nil {
-		return nil, err
-	}
-	s.onClose(eng.Close)
-	s.grpc, s.rest = eng.Addr(), "http://"+eng.RESTAddr()
-	s.clocks = &clocks{db: s.pool, schemas: []string{postgres.DefaultSchema, sagas.DefaultRecordSchema}, engine: eng}
-
-	world, err := suppliers.Start(suppliers.Config{Now: func() time.Time { return time.Now().Add(s.clocks.offset()) }, Log: log})
-	if err != nil {
-		return nil, err
-	}
-	s.onClose(world.Close)
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s.api = "http://" + lis.Addr().String()
-	appCfg := app.Config{
-		Pool: s.pool, Gateway: s.grpc, Plaintext: true, REST: s.rest, Brokers: s.brokers, Cluster: "demo-" + eng.Incarnation(), Env: "demo",
-		Suppliers: app.Suppliers{
-			Flight: world.URL(suppliers.Flight), Hotel: world.URL(suppliers.Hotel), Transfer: world.URL(suppliers.Transfer), Payment: world.URL(suppliers.Payment),
-		},
-		Callback: s.api, CallbackSecret: []byte(rand.Text()), Log: log,
-	}
-	if cfg.Reach != nil {
-		appCfg.Suppliers = cfg.Reach(appCfg.Suppliers)
-	}
-	if s.app, err = app.New(appCfg); err != nil {
-		return nil, errors.Join(err, lis.Close())
-	}
-	s.onClose(s.app.Close)
-	if err := s.app.Deploy(ctx); err != nil {
-		return nil, errors.Join(err, lis.Close())
-	}
-	if err := s.serveAPI(lis, script, log); err != nil {
-		return nil, err
-	}
-	if cfg.Serve {
-		if err := s.serveConsole(appCfg.Cluster, log); err != nil {
+	s.onClose(func() error { return os.RemoveAll(s.dir) })
+	for _, start := range []func(context.Context) error{s.openLog, s.startDatabase, s.startBroker, s.startEngine, s.startSuppliers, s.startApp} {
+		if err := start(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if s.view, err = newBookingView(ctx, s.pool, s.app.Subscriber(), catalog, log); err != nil {
+	if s.view, err = newBookingView(ctx, s.pool, s.app.Subscriber(), s.catalog, s.log); err != nil {
 		return nil, err
 	}
 	s.watch = newWatch(s.brokers)
-	s.player = newPlayer(s, simulated{world})
-	killLog := filepath.Join(dir, "kills")
-	s.workers = newWorkers(killLog, func(crashAt string) *exec.Cmd { return s.workerCommand(appCfg, crashAt, killLog, logFile) }, s.player.onKill)
+	s.player = newPlayer(s)
+	killLog := filepath.Join(s.dir, "kills")
+	s.workers = newWorkers(killLog, func(crashAt string) *exec.Cmd { return s.workerCommand(crashAt, killLog) }, s.player.onKill)
 	s.player.workers = s.workers
 	return s, nil
 }
 
-func newPlayer(s *stage, w world) *player {
+func (s *stage) startBroker(context.Context) error {
+	var err error
+	if s.catalog, err = app.Catalog(); err != nil {
+		return err
+	}
+	broker, err := startBroker(s.catalog)
+	if err != nil {
+		return err
+	}
+	s.onClose(func() error { broker.Close(); return nil })
+	s.brokers = broker.ListenAddrs()
+	return nil
+}
+
+func (s *stage) startEngine(context.Context) error {
+	var err error
+	if s.engine, err = engine.Start(engine.Config{Log: s.log.Level(zerolog.WarnLevel)}); err != nil {
+		return err
+	}
+	s.onClose(s.engine.Close)
+	s.rest = "http://" + s.engine.RESTAddr()
+	s.clocks = &clocks{db: s.pool, schemas: []string{postgres.DefaultSchema, sagas.DefaultRecordSchema}, engine: s.engine}
+	return nil
+}
+
+func (s *stage) startSuppliers(context.Context) error {
+	var err error
+	s.world, err = suppliers.Start(suppliers.Config{Now: func() time.Time { return time.Now().Add(s.clocks.offset()) }, Log: s.log})
+	if err != nil {
+		return err
+	}
+	s.onClose(s.world.Close)
+	return nil
+}
+
+// startApp connects the application, deploys the models and serves API and console.
+func (s *stage) startApp(ctx context.Context) error {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	s.api = "http://" + lis.Addr().String()
+	s.appCfg = app.Config{
+		Pool: s.pool, Gateway: s.engine.Addr(), Plaintext: true, REST: s.rest, Brokers: s.brokers, Cluster: "demo-" + s.engine.Incarnation(), Env: "demo",
+		Suppliers: app.Suppliers{
+			Flight: s.world.URL(suppliers.Flight), Hotel: s.world.URL(suppliers.Hotel),
+			Transfer: s.world.URL(suppliers.Transfer), Payment: s.world.URL(suppliers.Payment),
+		},
+		Callback: s.api, CallbackSecret: []byte(rand.Text()), Log: s.log,
+	}
+	if s.cfg.Reach != nil {
+		s.appCfg.Suppliers = s.cfg.Reach(s.appCfg.Suppliers)
+	}
+	if s.app, err = app.New(s.appCfg); err != nil {
+		return errors.Join(err, lis.Close())
+	}
+	s.onClose(s.app.Close)
+	if err := s.app.Deploy(ctx); err != nil {
+		return errors.Join(err, lis.Close())
+	}
+	if err := s.serveAPI(lis); err != nil {
+		return err
+	}
+	if s.cfg.Serve {
+		return s.serveConsole(s.appCfg.Cluster, s.log)
+	}
+	return nil
+}
+
+func newPlayer(s *stage) *player {
 	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
 	s.onClose(func() error { client.CloseIdleConnections(); return nil })
 	return &player{
-		world: w, watch: s.watch, clocks: s.clocks, table: s.table, brokers: s.brokers,
+		world: simulated{s.world}, watch: s.watch, clocks: s.clocks, table: s.table, brokers: s.brokers,
 		engine: audit.Engine{Address: s.rest, Client: client}, within: bookingLimit, tick: 20 * time.Millisecond,
 		partner: func(tenant string) partner { return partner{base: s.api, token: token(tenant), client: client} },
 		ended:   map[string]answer{}, pending: map[string]*pending{},
@@ -171,23 +188,24 @@ func (s *stage) startDatabase(ctx context.Context) error {
 }
 
 // openLog opens the log of all processes.
-func (s *stage) openLog(dir string) (*os.File, error) {
+func (s *stage) openLog(context.Context) error {
 	name := s.cfg.LogFile
 	if name == "" {
-		name = filepath.Join(dir, "log")
+		name = filepath.Join(s.dir, "log")
 	}
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // the user names the file
-	if err != nil {
-		return nil, err
+	var err error
+	if s.logFile, err = os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil { //nolint:gosec // the user names the file
+		return err
 	}
-	s.onClose(f.Close)
-	return f, nil
+	s.onClose(s.logFile.Close)
+	s.log = zerolog.New(s.logFile).With().Timestamp().Str("service_name", "journeyman-demo").Logger()
+	return nil
 }
 
 // serveAPI serves the partners' API on loopback until the stage closes.
-func (s *stage) serveAPI(lis net.Listener, script []Booking, log zerolog.Logger) error {
+func (s *stage) serveAPI(lis net.Listener) error {
 	principals := map[string]sagas.Principal{}
-	for _, b := range script {
+	for _, b := range s.script {
 		principals[token(b.Tenant)] = sagas.Principal{Tenant: b.Tenant}
 	}
 	handler, err := s.app.API(principals)
@@ -199,7 +217,7 @@ func (s *stage) serveAPI(lis net.Listener, script []Booking, log zerolog.Logger)
 	go func() {
 		defer close(done)
 		if err := server.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
-			log.Error().Err(err).Msg("API stopped serving")
+			s.log.Error().Err(err).Msg("API stopped serving")
 		}
 	}()
 	s.onClose(func() error {
@@ -211,7 +229,8 @@ func (s *stage) serveAPI(lis net.Listener, script []Booking, log zerolog.Logger)
 }
 
 // workerCommand starts this program again as the worker process, with everything it needs in its environment.
-func (s *stage) workerCommand(cfg app.Config, crashAt, killLog string, log io.Writer) *exec.Cmd {
+func (s *stage) workerCommand(crashAt, killLog string) *exec.Cmd {
+	cfg := s.appCfg
 	cmd := exec.Command(s.cfg.Executable, "run", "--until-stdin-closes") //nolint:gosec,noctx // this program; ended by workers
 	cmd.Env = append(os.Environ(),
 		"JOURNEYMAN_DSN="+s.pool.Config().ConnString(), "JOURNEYMAN_ZEEBE="+cfg.Gateway, "JOURNEYMAN_ZEEBE_PLAINTEXT=true", "JOURNEYMAN_REST="+cfg.REST,
@@ -223,7 +242,7 @@ func (s *stage) workerCommand(cfg app.Config, crashAt, killLog string, log io.Wr
 		"CRASH_AT="+crashAt, "CRASH_LOG="+killLog,
 	)
 	cmd.Env = append(cmd.Env, s.cfg.WorkerEnv...)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout, cmd.Stderr = s.logFile, s.logFile
 	return cmd
 }
 
@@ -231,7 +250,7 @@ func (s *stage) workerCommand(cfg app.Config, crashAt, killLog string, log io.Wr
 func (s *stage) services() []func(context.Context) error {
 	return []func(context.Context) error{
 		s.view.inbox.Run,
-		func(ctx context.Context) error { return s.watch.run(ctx, s.topics) },
+		func(ctx context.Context) error { return s.watch.run(ctx, topicNames(s.catalog)) },
 		s.app.FlushCommands,
 		s.app.Record, // here, not in the worker process: kfake never drops a member that dies while it joins a group
 		s.workers.run,

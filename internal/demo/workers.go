@@ -58,6 +58,20 @@ func (w *workers) arm(plan []string) {
 	}
 }
 
+// loosen lets what is left of the plan happen anywhere: the piece of work that a
+// kill was pinned to may have passed while the process was dead for another one.
+func (w *workers) loosen() {
+	w.mu.Lock()
+	left := w.plan
+	w.plan = nil
+	w.mu.Unlock()
+	for i, p := range left {
+		point, _, _ := strings.Cut(p, "@")
+		left[i] = point + "@"
+	}
+	w.arm(left)
+}
+
 // run blocks until ctx ends and the process has drained, or until the process ends in a way nobody planned.
 func (w *workers) run(ctx context.Context) error {
 	for ctx.Err() == nil {

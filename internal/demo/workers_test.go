@@ -128,6 +128,24 @@ func TestWorkers_arm(t *testing.T) {
 	}
 }
 
+// TestWorkers_loosen: a kill pinned to work that has passed is met by other work.
+func TestWorkers_loosen(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	w := testWorkers(t, "points", []string{"worker.commit.after@op_gone:hotelReserve"}, func(context.Context, kill) error { cancel(); return nil })
+	done := make(chan error, 1)
+	go func() { done <- w.run(ctx) }()
+	await(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.pid != 0 })
+	w.loosen()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := w.killed(); !slices.Equal(got, []string{"worker.commit.after"}) {
+		t.Errorf("killed at %v, want worker.commit.after", got)
+	}
+}
+
 func TestWorkers_endsByItself(t *testing.T) {
 	t.Parallel()
 	w := testWorkers(t, "fails", nil, func(context.Context, kill) error { return nil })
