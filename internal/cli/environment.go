@@ -14,7 +14,7 @@ const envKey = "environment"
 func env(cmd *cobra.Command, flag, variable string) {
 	f := cmd.Flags().Lookup(flag)
 	if f == nil {
-		panic("cli: no flag " + flag)
+		panic("cli: no flag " + flag) //nolint:forbidigo // a mistake in this package that its first test meets
 	}
 	f.Usage += " (env " + variable + ")"
 	f.Annotations = map[string][]string{envKey: {variable}}

@@ -110,6 +110,7 @@ func TestRun_broken(t *testing.T) {
 
 // deaf stands before a supplier and answers every cancellation with 200 without passing it on.
 func deaf(t *testing.T, base string) string {
+	t.Helper()
 	target, err := url.Parse(base)
 	if err != nil {
 		t.Fatal(err)

@@ -59,6 +59,7 @@ func child(mode string) int {
 }
 
 func testWorkers(t *testing.T, mode string, plan []string, dead func(context.Context, kill) error) *workers {
+	t.Helper()
 	log := filepath.Join(t.TempDir(), "kills")
 	w := newWorkers(log, func(crashAt string) *exec.Cmd {
 		cmd := exec.Command(os.Args[0])

@@ -1,0 +1,84 @@
+package app_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/internal/app"
+	"github.com/vitrip/journeyman/internal/postgres/pgtest"
+	"github.com/vitrip/journeyman/sagas"
+)
+
+func TestMain(m *testing.M) {
+	code := pgtest.Main(m)
+	if err := goleak.Find(); err != nil && code == 0 {
+		_, _ = os.Stderr.WriteString(err.Error() + "\n")
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func TestCatalog(t *testing.T) {
+	t.Parallel()
+	c, err := app.Catalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"tour.booking.confirmed", sagas.EventCompleted, "ticketing.ticket.recorded"} {
+		if _, ok := c.Entry(name, 1); !ok {
+			t.Errorf("%s is not in the catalog", name)
+		}
+	}
+	if cls := c.Match("tour.booking.*")[0].Class; cls != events.ClassDomain {
+		t.Errorf("tour events are of class %s", cls)
+	}
+}
+
+func TestNew_refusesAllAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := app.New(app.Config{})
+	if err == nil {
+		t.Fatal("an empty configuration was taken")
+	}
+	for _, field := range []string{"Pool", "Gateway", "Cluster", "Env", "Callback", "Suppliers.Flight", "Suppliers.Payment", "Brokers"} {
+		if !strings.Contains(err.Error(), field) {
+			t.Errorf("the error does not name %s: %v", field, err)
+		}
+	}
+}
+
+// TestNew connects to nothing: what cannot be reached shows when it is used, and Close leaves nothing behind.
+func TestNew(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	if err := app.Migrate(context.Background(), pool, "journeyman", "journeyman_records"); err != nil {
+		t.Fatal(err)
+	}
+	cfg := app.Config{
+		Pool: pool, Gateway: "127.0.0.1:1", Plaintext: true, REST: "http://127.0.0.1:1", Brokers: []string{"127.0.0.1:1"}, Cluster: "c", Env: "test",
+		Suppliers: app.Suppliers{Flight: "http://127.0.0.1:1", Hotel: "http://127.0.0.1:1", Transfer: "http://127.0.0.1:1", Payment: "http://127.0.0.1:1"},
+		Callback:  "http://127.0.0.1:1", CallbackSecret: []byte(strings.Repeat("s", 16)), Concurrency: 2, MaxJobsActive: 64,
+	}
+	a, err := app.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.API(map[string]sagas.Principal{"token": {Tenant: "acme"}}); err != nil {
+		t.Error(err)
+	}
+	if err := a.Deploy(context.Background()); err == nil {
+		t.Error("deployed to nobody")
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	cfg.CallbackSecret = []byte("short")
+	if _, err := app.New(cfg); err == nil || !strings.Contains(err.Error(), "secret") {
+		t.Errorf("short secret: %v", err)
+	}
+}
