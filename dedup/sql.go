@@ -72,7 +72,7 @@ func render(schema string) queries {
 				called_at = CASE WHEN $11 THEN coalesce(called_at, {{schema}}.now()) ELSE called_at END,
 				class = '', reason = '', code = '', message = '', variables = NULL, bytes = 0, answered_at = NULL, answered_job_key = 0
 			WHERE operation_id = $1 AND fence = $2 AND state = 'done' AND class IN ('BUSINESS_ERROR', 'FATAL_ERROR')
-				AND answered_at IS NOT NULL AND answered_job_key = $4
+				AND ($4::bigint = 0 OR answered_at IS NOT NULL AND answered_job_key = $4)
 			RETURNING fence`),
 		answered: r(`UPDATE {{schema}}.operation o SET answered_at = {{schema}}.now(), answered_job_key = a.job_key
 			FROM unnest($1::text[], $2::bigint[]) AS a (operation_id, job_key)

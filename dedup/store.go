@@ -112,7 +112,8 @@ func (s *Store) QueueTake(b *pgx.Batch, t Take) *Fenced {
 	return f
 }
 
-// QueueRerun adds the re-run after an operator's retry (path rule 5). Owner "" = transactional.
+// QueueRerun adds the re-run after an operator's retry (path rule 5). Owner "" = transactional; job key 0 = an undo of the
+// runtime, whose retry was that of the job that asked for it.
 func (s *Store) QueueRerun(b *pgx.Batch, t Take) *Fenced {
 	f := &Fenced{}
 	b.Queue(s.q.rerun, t.OperationID, t.Fence, t.Cluster, t.JobKey, t.ProcessInstanceKey, t.ElementInstanceKey, t.ElementID,

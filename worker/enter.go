@@ -149,6 +149,9 @@ func (r *Runtime) conflict(t *task, op dedup.Operation) *dedup.Outcome {
 // received after the recorded acknowledgement, and activated at the engine now. An earlier activation that reached us late is
 // not: the engine says that the job is not active.
 func (r *Runtime) resolved(ctx context.Context, t *task, op dedup.Operation) bool {
+	if t.undo != nil && !t.job && !rule.Off(5) {
+		return op.State == dedup.Done && op.Class == outcome.Fatal && op.OperatorRetries < t.undo.retries
+	}
 	if rule.Off(5) || !t.job || !t.probe || op.State != dedup.Done || op.Class == outcome.Success {
 		return false
 	}

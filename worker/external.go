@@ -230,8 +230,15 @@ func (r *Runtime) resolve(ctx context.Context, t *task) (json.RawMessage, error)
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.CallTimeout)
 	defer cancel()
 	return guarded(r.taskLog(t), func() (json.RawMessage, error) {
-		return t.spec.resolve(ctx, remoteCall{meta: t.meta, input: t.input, again: true, undo: r.Undo})
+		return t.spec.resolve(ctx, remoteCall{meta: t.meta, input: t.input, again: true, undo: r.undoBy(t)})
 	})
+}
+
+// undoBy gives a handler's call its Undo.
+func (r *Runtime) undoBy(t *task) func(ctx context.Context, forwardOperationID, reason string) (UndoResult, error) {
+	return func(ctx context.Context, forwardOperationID, reason string) (UndoResult, error) {
+		return r.undoFor(ctx, t.retries, forwardOperationID, reason)
+	}
 }
 
 // callOnce makes the call. Its context ends before the lease (path rule 20).
@@ -243,7 +250,7 @@ func (r *Runtime) callOnce(ctx context.Context, t *task, h *hold) (json.RawMessa
 		return nil, outcome.NewUnknown(fmt.Errorf("not called, the lease is over: %w", err))
 	}
 	doc, err := guarded(r.taskLog(t), func() (json.RawMessage, error) {
-		return t.spec.call(ctx, remoteCall{meta: t.meta, input: t.input, again: !h.fresh, undo: r.Undo})
+		return t.spec.call(ctx, remoteCall{meta: t.meta, input: t.input, again: !h.fresh, undo: r.undoBy(t)})
 	})
 	crash.Point("worker.call.after", t.meta.OperationID)
 	return doc, err

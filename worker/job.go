@@ -146,7 +146,7 @@ func (r *Runtime) undoJob(ctx context.Context, t *task, vars map[string]any) res
 	t.control = true
 	t.spec = &spec{shape: shapeTx, opt: options{noEffect: true}}
 	t.undo = &undoWork{forward: forward, reason: "compensation"}
-	_, res := r.undoOnce(ctx, t, forward, "compensation")
+	_, res := r.undoOnce(ctx, t, 0, forward, "compensation")
 	return res
 }
 

@@ -120,6 +120,7 @@ type task struct {
 // undoWork is what makes a task the undo of a forward operation.
 type undoWork struct {
 	forward string
+	retries int // of an operator, of the operation that asks for the undo
 	reason  string
 	op      dedup.Operation // the forward operation as revoked
 }

@@ -123,7 +123,11 @@ func (r *Runtime) seenTx(ctx context.Context, conn *pgx.Conn, t *task, op dedup.
 		return r.replay(ctx, conn, t, op, true), 0, true
 	}
 	f, err := r.rerun(ctx, conn, t, op, "", false)
-	if err != nil || !f.Won {
+	if err != nil {
+		rollback(clean, conn)
+		return notStarted(err), 0, true
+	}
+	if !f.Won {
 		rollback(clean, conn)
 		return result{kind: busy, reason: "another run after the retry"}, 0, true
 	}

@@ -23,8 +23,14 @@ const reasonNothing = "nothing"
 // is answered SAGA_GIVEN_UP. An effect that nothing compensates gives Parked. An error is an outcome: RETRYABLE when the undo
 // is not done yet, FATAL when a person must look.
 func (r *Runtime) Undo(ctx context.Context, forwardOperationID, reason string) (UndoResult, error) {
+	return r.undoFor(ctx, 0, forwardOperationID, reason)
+}
+
+// undoFor is Undo for an operation that a person has retried so many times. An undo of the runtime has no job whose incident
+// could be resolved: one that ended FATAL runs afresh once for each retry of the operation that asks (path rule 5).
+func (r *Runtime) undoFor(ctx context.Context, retries int, forwardOperationID, reason string) (UndoResult, error) {
 	for n := 1; ; n++ {
-		u, res := r.undoOnce(ctx, nil, forwardOperationID, reason)
+		u, res := r.undoOnce(ctx, nil, retries, forwardOperationID, reason)
 		switch {
 		case res.kind == answered && res.err == nil:
 			return u, nil
@@ -45,7 +51,7 @@ func (r *Runtime) Undo(ctx context.Context, forwardOperationID, reason string) (
 }
 
 // undoOnce is one attempt. job is the compensation handler's job, nil when the runtime undoes by itself.
-func (r *Runtime) undoOnce(ctx context.Context, job *task, forward, reason string) (UndoResult, result) {
+func (r *Runtime) undoOnce(ctx context.Context, job *task, retries int, forward, reason string) (UndoResult, result) {
 	u := UndoResult{OperationID: forward + dedup.UndoSuffix}
 	end := func(o dedup.Outcome) (UndoResult, result) {
 		u.Outcome = o.Class
@@ -87,6 +93,7 @@ func (r *Runtime) undoOnce(ctx context.Context, job *task, forward, reason strin
 		meta = job.meta
 	}
 	t := r.undoTask(spec, op, meta, answer, reason)
+	t.undo.retries = retries
 	if job != nil {
 		t.received, t.probe = job.received, job.probe
 	}
