@@ -384,3 +384,13 @@ func TestBoundaryMessage_KeyComesFromTheFlowScope(t *testing.T) {
 	z.work("read", "")
 	z.state(k, "COMPLETED")
 }
+
+func TestBoundaryError_EmptyCodeCatchesAll(t *testing.T) {
+	t.Parallel()
+	z := open(t)
+	z.deploy("p.bpmn", model(`<bpmn:error id="any" name="any"/>`, process("p", start("s"), task("a"), boundary("b", "a", true, errorEvent("any")), task("h"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "h", "e2"))))
+	k := z.create("p", "")
+	z.throw(z.job("a"), "WHATEVER", "")
+	z.work("h", "")
+	z.state(k, "COMPLETED")
+}

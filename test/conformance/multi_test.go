@@ -201,6 +201,11 @@ func TestCall_RecursionEndsInAnIncident(t *testing.T) {
 		incs = z.search("incidents", item{"errorType": "CALLED_ELEMENT_ERROR"})
 		return len(incs) == 1
 	}, func() string { return "no incident for the deepest call" })
+	var all struct{ Page struct{ TotalItems int } }
+	z.call("POST", "/process-instances/search", item{"page": item{"limit": 1}}, &all)
+	if all.Page.TotalItems != 1000 {
+		t.Errorf("%d instances, want a chain of 1000", all.Page.TotalItems)
+	}
 	z.cancel(k)
 	z.state(k, "TERMINATED")
 }

@@ -230,6 +230,8 @@ func TestREST_SearchPagesAndSorts(t *testing.T) {
 	same("after", got, []string{keys[2], keys[1]})
 	_, back := find(item{"sort": down, "page": item{"limit": 2, "before": a.Page.StartCursor}})
 	same("before", back, []string{keys[4], keys[3]})
+	_, back = find(item{"sort": down, "page": item{"limit": 1, "before": a.Page.EndCursor}})
+	same("the page just before", back, []string{keys[2]})
 	_, got = find(item{"page": item{"from": 3, "limit": 10}})
 	same("from", got, keys[3:])
 	_, got = find(item{"page": item{"limit": 0}})

@@ -117,14 +117,10 @@ func (c *Core) activateScript(e *Element) {
 
 // activateGateway decides the flows of an exclusive or inclusive gateway.
 func (c *Core) activateGateway(e *Element) {
-	n := e.Node
 	flows, incident, err := c.decide(e)
 	if err != nil {
 		c.raise(e, opActivate, incident, err.Error())
 		return
-	}
-	if n.Kind == bpmn.KindExclusiveGateway && len(flows) > 1 {
-		flows = flows[:1]
 	}
 	e.State, e.chosen = Active, flows
 	c.push(opComplete, e)

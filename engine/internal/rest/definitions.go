@@ -108,5 +108,5 @@ func (s *server) deleteResource(r *http.Request) (any, error) {
 	if err := s.broker.Do(func(c *core.Core) error { return c.DeleteResource(k) }); err != nil {
 		return nil, err
 	}
-	return map[string]any{"resourceKey": key(k)}, nil
+	return document{}, nil // 200 without a body
 }

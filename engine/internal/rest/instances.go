@@ -84,6 +84,7 @@ var instanceSearch = searchable[instanceItem]{
 		"hasIncident":                 {kindBool, func(i instanceItem) any { return i.HasIncident }},
 		"tenantId":                    {kindString, func(i instanceItem) any { return i.TenantID }},
 	},
+	or: true,
 }
 
 func (s *server) searchInstances(r *http.Request) (any, error) {
@@ -91,8 +92,11 @@ func (s *server) searchInstances(r *http.Request) (any, error) {
 	if err := read(r, &q, true); err != nil {
 		return nil, err
 	}
-	byVariable, err := variableFilter(q.Filter)
+	byVariable, err := variableFilter(q.Filter, "variables")
 	if err != nil {
+		return nil, err
+	}
+	if err := emptyFilter(q.Filter, "tags"); err != nil {
 		return nil, err
 	}
 	p, err := instanceSearch.plan(q)
@@ -102,55 +106,18 @@ func (s *server) searchInstances(r *http.Request) (any, error) {
 	g := gather[instanceItem]{plan: p}
 	s.broker.View(func(c *core.Core) {
 		if one := c.Instance(p.instance); p.instance != 0 {
-			if one != nil && (byVariable == nil || byVariable(one)) {
+			if one != nil && byVariable(one.Root) {
 				g.add(viewInstance(c, one))
 			}
 			return
 		}
 		for i := range c.Instances() {
-			if byVariable == nil || byVariable(i) {
+			if byVariable(i.Root) {
 				g.add(viewInstance(c, i))
 			}
 		}
 	})
 	return g.answer()
-}
-
-// variableFilter takes "variables" out of an instance filter: all must equal root variables.
-func variableFilter(filter map[string]json.RawMessage) (func(i *core.Instance) bool, error) {
-	raw, ok := filter["variables"]
-	if !ok {
-		return nil, nil
-	}
-	delete(filter, "variables")
-	var list []struct {
-		Name  string          `json:"name"`
-		Value json.RawMessage `json:"value"`
-	}
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, badFilter("variables")
-	}
-	type test struct {
-		name  string
-		match matcher
-	}
-	var tests []test
-	for _, v := range list {
-		m, err := parseFilter("variables.value", kindString, v.Value)
-		if err != nil {
-			return nil, err
-		}
-		tests = append(tests, test{v.Name, m})
-	}
-	return func(i *core.Instance) bool {
-		for _, t := range tests {
-			v, ok := i.Root.Variable(t.name)
-			if !ok || !t.match(string(v.Value)) {
-				return false
-			}
-		}
-		return true
-	}, nil
 }
 
 func (s *server) getInstance(r *http.Request) (any, error) {

@@ -88,7 +88,9 @@ func serve(h handler) http.Handler {
 			w.WriteHeader(http.StatusNoContent)
 		default:
 			if d, ok := v.(document); ok {
-				w.Header().Set("Content-Type", d.contentType)
+				if d.contentType != "" {
+					w.Header().Set("Content-Type", d.contentType)
+				}
 				_, _ = w.Write(d.body) //nolint:errcheck // the client has gone
 				return
 			}

@@ -15,7 +15,7 @@ import (
 // field is one property that a search can filter and sort by.
 type field[T any] struct {
 	kind kind
-	get  func(T) any // nil, string, int64, bool or time.Time
+	get  func(T) any // nil, string, int64, bool, time.Time or, in filters alone, []string of which one must match
 }
 
 type kind int
@@ -32,6 +32,7 @@ const (
 type searchable[T any] struct {
 	key    func(T) int64
 	fields map[string]field[T]
+	or     bool // its filter takes "$or"
 }
 
 // query is the body of every search.
@@ -91,28 +92,14 @@ func (s *searchable[T]) prepare(r *http.Request) (*plan[T], error) {
 
 func (s *searchable[T]) plan(q query) (*plan[T], error) {
 	p := &plan[T]{q: q, limit: defaultLimit, of: s}
-	var tests []func(T) bool
-	for name, raw := range q.Filter {
-		f, ok := s.fields[name]
-		if !ok {
-			return nil, problemf(http.StatusBadRequest, "Request property [filter.%s] cannot be parsed", name)
-		}
-		match, err := parseFilter(name, f.kind, raw)
-		if err != nil {
-			return nil, err
-		}
-		tests = append(tests, func(v T) bool { return match(f.get(v)) })
-		if k, err := parseOperand(name, kindKey, raw); err == nil && name == "processInstanceKey" {
+	var err error
+	if p.keep, err = s.predicate(q.Filter, s.or); err != nil {
+		return nil, err
+	}
+	if raw, ok := q.Filter["processInstanceKey"]; ok {
+		if k, err := parseOperand("processInstanceKey", kindKey, raw); err == nil {
 			p.instance, _ = k.(int64)
 		}
-	}
-	p.keep = func(v T) bool {
-		for _, t := range tests {
-			if !t(v) {
-				return false
-			}
-		}
-		return true
 	}
 	for _, o := range q.Sort {
 		if _, ok := s.fields[o.Field]; !ok {
@@ -141,6 +128,55 @@ func (s *searchable[T]) plan(q query) (*plan[T], error) {
 	}
 	p.compare = func(a, b T) int { return p.order(p.position(a), p.position(b)) }
 	return p, nil
+}
+
+// predicate tests all properties of a filter; with or, also "$or": filters of which one must hold, none is no condition.
+func (s *searchable[T]) predicate(filter map[string]json.RawMessage, or bool) (func(T) bool, error) {
+	var tests []func(T) bool
+	for name, raw := range filter {
+		if name == "$or" && or {
+			test, err := s.anyOf(raw)
+			if err != nil {
+				return nil, err
+			}
+			tests = append(tests, test)
+			continue
+		}
+		f, ok := s.fields[name]
+		if !ok {
+			return nil, badFilter(name)
+		}
+		match, err := parseFilter(name, f.kind, raw)
+		if err != nil {
+			return nil, err
+		}
+		tests = append(tests, func(v T) bool { return matches(match, f.get(v)) })
+	}
+	return func(v T) bool {
+		for _, t := range tests {
+			if !t(v) {
+				return false
+			}
+		}
+		return true
+	}, nil
+}
+
+func (s *searchable[T]) anyOf(raw json.RawMessage) (func(T) bool, error) {
+	var filters []map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &filters); err != nil {
+		return nil, badFilter("$or")
+	}
+	tests := make([]func(T) bool, len(filters))
+	for i, f := range filters {
+		var err error
+		if tests[i], err = s.predicate(f, false); err != nil {
+			return nil, err
+		}
+	}
+	return func(v T) bool {
+		return len(tests) == 0 || slices.ContainsFunc(tests, func(t func(T) bool) bool { return t(v) })
+	}, nil
 }
 
 // position is what an item is sorted by: the sort fields, then its key.

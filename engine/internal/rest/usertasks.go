@@ -75,20 +75,39 @@ var userTaskSearch = searchable[userTaskItem]{
 		"processInstanceKey":   {kindKey, func(t userTaskItem) any { return int64(t.ProcessInstanceKey) }},
 		"creationDate":         {kindDate, func(t userTaskItem) any { return t.created }},
 		"completionDate":       {kindDate, func(t userTaskItem) any { return t.completed }},
+		"candidateGroup":       {kindString, func(t userTaskItem) any { return t.CandidateGroups }},
+		"candidateUser":        {kindString, func(t userTaskItem) any { return t.CandidateUsers }},
 		"priority":             {kindInt, func(t userTaskItem) any { return int64(t.Priority) }},
 		"tenantId":             {kindString, func(t userTaskItem) any { return t.TenantID }},
 	},
 }
 
 func (s *server) searchUserTasks(r *http.Request) (any, error) {
-	p, err := userTaskSearch.prepare(r)
+	var q query
+	if err := read(r, &q, true); err != nil {
+		return nil, err
+	}
+	ofInstance, err := variableFilter(q.Filter, "processInstanceVariables")
+	if err != nil {
+		return nil, err
+	}
+	local, err := variableFilter(q.Filter, "localVariables")
+	if err != nil {
+		return nil, err
+	}
+	if err := emptyFilter(q.Filter, "tags"); err != nil {
+		return nil, err
+	}
+	p, err := userTaskSearch.plan(q)
 	if err != nil {
 		return nil, err
 	}
 	g := gather[userTaskItem]{plan: p}
 	s.broker.View(func(c *core.Core) {
 		for t := range c.UserTasks() {
-			g.add(viewUserTask(t))
+			if ofInstance(t.El.Inst.Root) && local(t.El) {
+				g.add(viewUserTask(t))
+			}
 		}
 	})
 	return g.answer()
