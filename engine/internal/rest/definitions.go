@@ -101,12 +101,19 @@ func (s *server) deleteResource(r *http.Request) (any, error) {
 	}
 	var in struct {
 		OperationReference number `json:"operationReference"`
+		DeleteHistory      *bool  `json:"deleteHistory"` // clients of 8.9 send false and expect a body
 	}
 	if err := read(r, &in, true); err != nil {
 		return nil, err
 	}
+	if in.DeleteHistory != nil && *in.DeleteHistory {
+		return nil, problemf(http.StatusBadRequest, "deleteHistory is not supported by the embedded engine.")
+	}
 	if err := s.broker.Do(func(c *core.Core) error { return c.DeleteResource(k) }); err != nil {
 		return nil, err
 	}
-	return document{}, nil // 200 without a body
+	if in.DeleteHistory != nil {
+		return map[string]any{"resourceKey": key(k), "batchOperation": nil}, nil
+	}
+	return document{}, nil // 8.8: 200 without a body
 }

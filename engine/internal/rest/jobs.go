@@ -37,9 +37,13 @@ func (s *server) activate(r *http.Request) (any, error) {
 		FetchVariable     []string `json:"fetchVariable"`
 		RequestTimeout    number   `json:"requestTimeout"`
 		TenantIDs         []string `json:"tenantIds"`
+		TenantFilter      string   `json:"tenantFilter"` // clients of 8.9 send it; there is one tenant
 	}
 	if err := read(r, &in, false); err != nil {
 		return nil, err
+	}
+	if f := in.TenantFilter; f != "" && f != "PROVIDED" && f != "ASSIGNED" {
+		return nil, problemf(http.StatusBadRequest, "Unexpected value '%s' for enum field 'tenantFilter'. Use any of the following values: [PROVIDED, ASSIGNED]", f)
 	}
 	for _, id := range in.TenantIDs {
 		if err := tenant(id); err != nil {
