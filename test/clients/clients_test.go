@@ -131,7 +131,7 @@ func play(t *testing.T, able int, cmd *exec.Cmd) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Env = append(os.Environ(), "ENGINE_GRPC="+e.Addr(), "ENGINE_REST="+e.RESTAddr(), "ENGINE_MODELS="+models)
+	cmd.Env = append(append(os.Environ(), cmd.Env...), "ENGINE_GRPC="+e.Addr(), "ENGINE_REST="+e.RESTAddr(), "ENGINE_MODELS="+models)
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	if err := cmd.Run(); err != nil {

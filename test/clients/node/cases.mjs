@@ -40,9 +40,9 @@ export const cases = {
   },
 
   async deploy(c) {
-    const files = ['work', 'risky', 'wait', 'person', 'alarm']
+    const files = ['work', 'batch', 'risky', 'wait', 'person', 'alarm']
     const got = await c.deploy(files.map((f) => `${f}.bpmn`))
-    deepEqual(got.map((p) => p.id).sort(), ['alarm-raised', 'person', 'risky', 'wait', 'work'])
+    deepEqual(got.map((p) => p.id).sort(), ['alarm-raised', 'batch', 'person', 'risky', 'wait', 'work'])
     for (const p of got) {
       equal(p.version, 1)
       match(p.key, key)
@@ -247,11 +247,12 @@ export const cases = {
     await refuses(c, 'NOT_FOUND', c.cancel(instance))
   },
 
+  // A closed worker may leave a poll behind, so workers have job types of their own.
   async 'a worker'(c, eye) {
     const instances = []
-    for (let n = 0; n < 20; n++) instances.push((await c.create({ id: 'work', variables: { n } })).instance)
+    for (let n = 0; n < 20; n++) instances.push((await c.create({ id: 'batch', variables: { n, kind: 'polled' } })).instance)
     const seen = []
-    const stop = await c.worker('work', (variables) => { seen.push(variables.n); return { square: variables.n ** 2 } })
+    const stop = await c.worker('polled', (variables) => { seen.push(variables.n); return { square: variables.n ** 2 } })
     await eye.until('the worker has done 20 jobs', async () => {
       const states = await Promise.all(instances.map((i) => eye.state(i)))
       return states.every((s) => s === 'COMPLETED')
@@ -262,10 +263,10 @@ export const cases = {
   },
 
   async 'a streaming worker'(c, eye) {
-    const before = (await c.create({ id: 'work', variables: { n: 0 } })).instance
-    const stop = await c.stream('work', (variables) => ({ square: variables.n ** 2 }))
+    const before = (await c.create({ id: 'batch', variables: { n: 0, kind: 'streamed' } })).instance
+    const stop = await c.stream('streamed', (variables) => ({ square: variables.n ** 2 }))
     const instances = [before]
-    for (let n = 1; n < 20; n++) instances.push((await c.create({ id: 'work', variables: { n } })).instance)
+    for (let n = 1; n < 20; n++) instances.push((await c.create({ id: 'batch', variables: { n, kind: 'streamed' } })).instance)
     await eye.until('the worker has done 20 jobs', async () => {
       const states = await Promise.all(instances.map((i) => eye.state(i)))
       return states.every((s) => s === 'COMPLETED')

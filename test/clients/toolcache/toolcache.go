@@ -54,7 +54,7 @@ func Node(ctx context.Context, dir string) (string, error) {
 }
 
 // Classpath fetches the runtime dependencies of the pom with the given value of
-// its property version, and returns a Java class path. A missing javac or mvn is an error.
+// its property client.version, and returns a Java class path. A missing javac or mvn is an error.
 func Classpath(ctx context.Context, pom, version string) (string, error) {
 	if err := need("JDK 17 or later and Maven", "java", "javac", "mvn"); err != nil {
 		return "", err
@@ -67,7 +67,7 @@ func Classpath(ctx context.Context, pom, version string) (string, error) {
 		if err := os.WriteFile(filepath.Join(tmp, "pom.xml"), raw, 0o600); err != nil {
 			return err
 		}
-		return run(ctx, tmp, "mvn", "-q", "-B", "-Dversion="+version, MavenDependencyPlugin+":copy-dependencies", "-DoutputDirectory=libs", "-DincludeScope=runtime")
+		return run(ctx, tmp, "mvn", "-q", "-B", "-Dclient.version="+version, MavenDependencyPlugin+":copy-dependencies", "-DoutputDirectory=libs", "-DincludeScope=runtime")
 	})
 	if err != nil {
 		return "", err
