@@ -69,14 +69,40 @@ func some(t *testing.T, numbers ...string) fs.FS {
 	return out
 }
 
-// TestRun plays the whole script: every crash point once, and a clean audit.
 func TestRun(t *testing.T) {
-	r := perform(t, Config{Executable: binary(t, ""), Script: bookings.FS()})
+	exe := binary(t, "")
+	t.Run("whole script", func(t *testing.T) { wholeScript(t, exe) })
+	t.Run("interrupted", func(t *testing.T) { interrupted(t, exe) })
+}
+
+// wholeScript plays everything: every crash point once, and a clean audit.
+func wholeScript(t *testing.T, exe string) {
+	t.Helper()
+	r := perform(t, Config{Executable: exe, Script: bookings.FS()})
 	if !r.Clean() {
 		t.Errorf("findings:\n%s", strings.Join(r.Findings, "\n"))
 	}
 	if r.OrphansMade < 2 || r.DuplicatesDelivered == 0 || r.WorkerKills < len(wantPoints) || r.Refunds == 0 || r.Expired == 0 || r.Cancelled == 0 {
 		t.Errorf("the run did not break what it should: %+v", r)
+	}
+}
+
+// interrupted ends a run early and looks for what is left behind.
+func interrupted(t *testing.T, exe string) {
+	t.Helper()
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	ctx, cancel := context.WithCancel(context.Background())
+	out := &until{text: "plain success", found: cancel}
+	if _, err := Run(ctx, Config{Script: bookings.FS(), Executable: exe, Out: out}); err == nil || ctx.Err() == nil {
+		t.Errorf("interrupted run: error %v", err)
+	}
+	left, err := os.ReadDir(temp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range left {
+		t.Errorf("left behind: %s", f.Name())
 	}
 }
 
@@ -98,6 +124,7 @@ func TestRun_broken(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := perform(t, Config{
 				Executable: exe, Script: some(t, tt.files...), Reach: tt.reach, Settle: 8 * time.Second, WorkerEnv: []string{"JOURNEYMAN_RULE_OFF=" + tt.off},
 			})
@@ -126,25 +153,6 @@ func deaf(t *testing.T, base string) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
-}
-
-// TestRun_interrupted ends a run early and looks for what is left: files, processes.
-func TestRun_interrupted(t *testing.T) {
-	exe := binary(t, "")
-	temp := t.TempDir()
-	t.Setenv("TMPDIR", temp)
-	ctx, cancel := context.WithCancel(context.Background())
-	out := &until{text: "plain success", found: cancel}
-	if _, err := Run(ctx, Config{Script: bookings.FS(), Executable: exe, Out: out}); err == nil || ctx.Err() == nil {
-		t.Errorf("interrupted run: error %v", err)
-	}
-	left, err := os.ReadDir(temp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range left {
-		t.Errorf("left behind: %s", f.Name())
-	}
 }
 
 // until calls found when the text was written.
