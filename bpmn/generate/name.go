@@ -79,3 +79,7 @@ func (n *names) take(name, what string) string {
 	n.used[name] = what
 	return name
 }
+
+// Name gives the Go name that generated code has for a job type, an error code
+// or a model: "flight.follow-up" is FlightFollowUp.
+func Name(text string) string { return goName(text) }

@@ -110,6 +110,9 @@ type RefundApproveOut struct {
 // RefundApproveHandler serves "refund.approve". Make one with RefundApproveTx or RefundApproveExternal.
 type RefundApproveHandler struct{ handler worker.Handler }
 
+// Handler gives the handler itself, for tests and middleware.
+func (h RefundApproveHandler) Handler() worker.Handler { return h.handler }
+
 // RefundApproveTx makes a handler that does everything inside its transaction.
 func RefundApproveTx(f worker.Func[RefundApproveIn, RefundApproveOut], opts ...worker.Option) RefundApproveHandler {
 	return RefundApproveHandler{worker.Transactional(f, opts...)}
@@ -136,6 +139,9 @@ type RefundFollowUpOut struct {
 // RefundFollowUpHandler serves "refund.follow-up". Make one with RefundFollowUpTx or RefundFollowUpExternal.
 type RefundFollowUpHandler struct{ handler worker.Handler }
 
+// Handler gives the handler itself, for tests and middleware.
+func (h RefundFollowUpHandler) Handler() worker.Handler { return h.handler }
+
 // RefundFollowUpTx makes a handler that does everything inside its transaction.
 func RefundFollowUpTx(f worker.Func[RefundFollowUpIn, RefundFollowUpOut], opts ...worker.Option) RefundFollowUpHandler {
 	return RefundFollowUpHandler{worker.Transactional(f, opts...)}
@@ -160,6 +166,9 @@ type RefundPayOut struct {
 
 // RefundPayHandler serves "refund.pay". Make one with RefundPayTx or RefundPayExternal.
 type RefundPayHandler struct{ handler worker.Handler }
+
+// Handler gives the handler itself, for tests and middleware.
+func (h RefundPayHandler) Handler() worker.Handler { return h.handler }
 
 // RefundPayTx makes a handler that does everything inside its transaction.
 func RefundPayTx(f worker.Func[RefundPayIn, RefundPayOut], opts ...worker.Option) RefundPayHandler {
@@ -200,6 +209,9 @@ type SegmentFollowUpOutResult struct {
 
 // SegmentFollowUpHandler serves "segment.follow-up". Make one with SegmentFollowUpTx or SegmentFollowUpExternal.
 type SegmentFollowUpHandler struct{ handler worker.Handler }
+
+// Handler gives the handler itself, for tests and middleware.
+func (h SegmentFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // SegmentFollowUpTx makes a handler that does everything inside its transaction.
 func SegmentFollowUpTx(f worker.Func[SegmentFollowUpIn, SegmentFollowUpOut], opts ...worker.Option) SegmentFollowUpHandler {
@@ -249,6 +261,9 @@ type SegmentRefundOutResult struct {
 
 // SegmentRefundHandler serves "segment.refund". Make one with SegmentRefundTx or SegmentRefundExternal.
 type SegmentRefundHandler struct{ handler worker.Handler }
+
+// Handler gives the handler itself, for tests and middleware.
+func (h SegmentRefundHandler) Handler() worker.Handler { return h.handler }
 
 // SegmentRefundTx makes a handler that does everything inside its transaction.
 func SegmentRefundTx(f worker.Func[SegmentRefundIn, SegmentRefundOut], opts ...worker.Option) SegmentRefundHandler {

@@ -96,6 +96,9 @@ type TicketFollowUpOut struct {
 // TicketFollowUpHandler serves "ticket.follow-up". Make one with TicketFollowUpTx or TicketFollowUpExternal.
 type TicketFollowUpHandler struct{ handler worker.Handler }
 
+// Handler gives the handler itself, for tests and middleware.
+func (h TicketFollowUpHandler) Handler() worker.Handler { return h.handler }
+
 // TicketFollowUpTx makes a handler that does everything inside its transaction.
 func TicketFollowUpTx(f worker.Func[TicketFollowUpIn, TicketFollowUpOut], opts ...worker.Option) TicketFollowUpHandler {
 	return TicketFollowUpHandler{worker.Transactional(f, opts...)}
@@ -122,6 +125,9 @@ type TicketRecordOut struct {
 
 // TicketRecordHandler serves "ticket.record". Make one with TicketRecordTx or TicketRecordExternal.
 type TicketRecordHandler struct{ handler worker.Handler }
+
+// Handler gives the handler itself, for tests and middleware.
+func (h TicketRecordHandler) Handler() worker.Handler { return h.handler }
 
 // TicketRecordTx makes a handler that does everything inside its transaction.
 func TicketRecordTx(f worker.Func[TicketRecordIn, TicketRecordOut], opts ...worker.Option) TicketRecordHandler {
@@ -151,6 +157,9 @@ type TicketRequestOut struct {
 
 // TicketRequestHandler serves "ticket.request". Make one with TicketRequestTx or TicketRequestExternal.
 type TicketRequestHandler struct{ handler worker.Handler }
+
+// Handler gives the handler itself, for tests and middleware.
+func (h TicketRequestHandler) Handler() worker.Handler { return h.handler }
 
 // TicketRequestTx makes a handler that does everything inside its transaction.
 func TicketRequestTx(f worker.Func[TicketRequestIn, TicketRequestOut], opts ...worker.Option) TicketRequestHandler {

@@ -158,6 +158,9 @@ type BookingConfirmOut struct {
 // BookingConfirmHandler serves "booking.confirm". Make one with BookingConfirmTx or BookingConfirmExternal.
 type BookingConfirmHandler struct{ handler worker.Handler }
 
+// Handler gives the handler itself, for tests and middleware.
+func (h BookingConfirmHandler) Handler() worker.Handler { return h.handler }
+
 // BookingConfirmTx makes a handler that does everything inside its transaction.
 func BookingConfirmTx(f worker.Func[BookingConfirmIn, BookingConfirmOut], opts ...worker.Option) BookingConfirmHandler {
 	return BookingConfirmHandler{worker.Transactional(f, opts...)}
@@ -183,6 +186,9 @@ type FlightFollowUpOut struct {
 // FlightFollowUpHandler serves "flight.follow-up". Make one with FlightFollowUpTx or FlightFollowUpExternal.
 type FlightFollowUpHandler struct{ handler worker.Handler }
 
+// Handler gives the handler itself, for tests and middleware.
+func (h FlightFollowUpHandler) Handler() worker.Handler { return h.handler }
+
 // FlightFollowUpTx makes a handler that does everything inside its transaction.
 func FlightFollowUpTx(f worker.Func[FlightFollowUpIn, FlightFollowUpOut], opts ...worker.Option) FlightFollowUpHandler {
 	return FlightFollowUpHandler{worker.Transactional(f, opts...)}
@@ -207,6 +213,9 @@ type FlightReserveOut struct {
 
 // FlightReserveHandler serves "flight.reserve". Make one with FlightReserveTx or FlightReserveExternal.
 type FlightReserveHandler struct{ handler worker.Handler }
+
+// Handler gives the handler itself, for tests and middleware.
+func (h FlightReserveHandler) Handler() worker.Handler { return h.handler }
 
 // FlightReserveTx makes a handler that does everything inside its transaction.
 func FlightReserveTx(f worker.Func[FlightReserveIn, FlightReserveOut], opts ...worker.Option) FlightReserveHandler {
@@ -243,6 +252,9 @@ type HotelFollowUpOut struct {
 // HotelFollowUpHandler serves "hotel.follow-up". Make one with HotelFollowUpTx or HotelFollowUpExternal.
 type HotelFollowUpHandler struct{ handler worker.Handler }
 
+// Handler gives the handler itself, for tests and middleware.
+func (h HotelFollowUpHandler) Handler() worker.Handler { return h.handler }
+
 // HotelFollowUpTx makes a handler that does everything inside its transaction.
 func HotelFollowUpTx(f worker.Func[HotelFollowUpIn, HotelFollowUpOut], opts ...worker.Option) HotelFollowUpHandler {
 	return HotelFollowUpHandler{worker.Transactional(f, opts...)}
@@ -268,6 +280,9 @@ type HotelReserveOut struct {
 
 // HotelReserveHandler serves "hotel.reserve". Make one with HotelReserveTx or HotelReserveExternal.
 type HotelReserveHandler struct{ handler worker.Handler }
+
+// Handler gives the handler itself, for tests and middleware.
+func (h HotelReserveHandler) Handler() worker.Handler { return h.handler }
 
 // HotelReserveTx makes a handler that does everything inside its transaction.
 func HotelReserveTx(f worker.Func[HotelReserveIn, HotelReserveOut], opts ...worker.Option) HotelReserveHandler {
@@ -305,6 +320,9 @@ type PaymentAuthorizeOut struct {
 // PaymentAuthorizeHandler serves "payment.authorize". Make one with PaymentAuthorizeTx or PaymentAuthorizeExternal.
 type PaymentAuthorizeHandler struct{ handler worker.Handler }
 
+// Handler gives the handler itself, for tests and middleware.
+func (h PaymentAuthorizeHandler) Handler() worker.Handler { return h.handler }
+
 // PaymentAuthorizeTx makes a handler that does everything inside its transaction.
 func PaymentAuthorizeTx(f worker.Func[PaymentAuthorizeIn, PaymentAuthorizeOut], opts ...worker.Option) PaymentAuthorizeHandler {
 	return PaymentAuthorizeHandler{worker.Transactional(f, opts...)}
@@ -340,6 +358,9 @@ type PaymentCaptureOut struct {
 // PaymentCaptureHandler serves "payment.capture". Make one with PaymentCaptureTx or PaymentCaptureExternal.
 type PaymentCaptureHandler struct{ handler worker.Handler }
 
+// Handler gives the handler itself, for tests and middleware.
+func (h PaymentCaptureHandler) Handler() worker.Handler { return h.handler }
+
 // PaymentCaptureTx makes a handler that does everything inside its transaction.
 func PaymentCaptureTx(f worker.Func[PaymentCaptureIn, PaymentCaptureOut], opts ...worker.Option) PaymentCaptureHandler {
 	return PaymentCaptureHandler{worker.Transactional(f, opts...)}
@@ -365,6 +386,9 @@ type PaymentCaptureFollowUpOut struct {
 
 // PaymentCaptureFollowUpHandler serves "payment.capture-follow-up". Make one with PaymentCaptureFollowUpTx or PaymentCaptureFollowUpExternal.
 type PaymentCaptureFollowUpHandler struct{ handler worker.Handler }
+
+// Handler gives the handler itself, for tests and middleware.
+func (h PaymentCaptureFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // PaymentCaptureFollowUpTx makes a handler that does everything inside its transaction.
 func PaymentCaptureFollowUpTx(f worker.Func[PaymentCaptureFollowUpIn, PaymentCaptureFollowUpOut], opts ...worker.Option) PaymentCaptureFollowUpHandler {
@@ -392,6 +416,9 @@ type PaymentFollowUpOut struct {
 // PaymentFollowUpHandler serves "payment.follow-up". Make one with PaymentFollowUpTx or PaymentFollowUpExternal.
 type PaymentFollowUpHandler struct{ handler worker.Handler }
 
+// Handler gives the handler itself, for tests and middleware.
+func (h PaymentFollowUpHandler) Handler() worker.Handler { return h.handler }
+
 // PaymentFollowUpTx makes a handler that does everything inside its transaction.
 func PaymentFollowUpTx(f worker.Func[PaymentFollowUpIn, PaymentFollowUpOut], opts ...worker.Option) PaymentFollowUpHandler {
 	return PaymentFollowUpHandler{worker.Transactional(f, opts...)}
@@ -417,6 +444,9 @@ type TransferFollowUpOut struct {
 // TransferFollowUpHandler serves "transfer.follow-up". Make one with TransferFollowUpTx or TransferFollowUpExternal.
 type TransferFollowUpHandler struct{ handler worker.Handler }
 
+// Handler gives the handler itself, for tests and middleware.
+func (h TransferFollowUpHandler) Handler() worker.Handler { return h.handler }
+
 // TransferFollowUpTx makes a handler that does everything inside its transaction.
 func TransferFollowUpTx(f worker.Func[TransferFollowUpIn, TransferFollowUpOut], opts ...worker.Option) TransferFollowUpHandler {
 	return TransferFollowUpHandler{worker.Transactional(f, opts...)}
@@ -441,6 +471,9 @@ type TransferReserveOut struct {
 
 // TransferReserveHandler serves "transfer.reserve". Make one with TransferReserveTx or TransferReserveExternal.
 type TransferReserveHandler struct{ handler worker.Handler }
+
+// Handler gives the handler itself, for tests and middleware.
+func (h TransferReserveHandler) Handler() worker.Handler { return h.handler }
 
 // TransferReserveTx makes a handler that does everything inside its transaction.
 func TransferReserveTx(f worker.Func[TransferReserveIn, TransferReserveOut], opts ...worker.Option) TransferReserveHandler {

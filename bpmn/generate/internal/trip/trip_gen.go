@@ -79,6 +79,9 @@ type CarReserveOutPrice struct {
 // CarReserveHandler serves "car.reserve". Make one with CarReserveTx or CarReserveExternal.
 type CarReserveHandler struct{ handler worker.Handler }
 
+// Handler gives the handler itself, for tests and middleware.
+func (h CarReserveHandler) Handler() worker.Handler { return h.handler }
+
 // CarReserveTx makes a handler that does everything inside its transaction.
 // It may throw the codes that the model declares.
 func CarReserveTx(f worker.Func[CarReserveIn, CarReserveOut], opts ...worker.Option) CarReserveHandler {
@@ -113,6 +116,9 @@ type GuestTellOut struct {
 
 // GuestTellHandler serves "guest.tell". Make one with GuestTellTx or GuestTellExternal.
 type GuestTellHandler struct{ handler worker.Handler }
+
+// Handler gives the handler itself, for tests and middleware.
+func (h GuestTellHandler) Handler() worker.Handler { return h.handler }
 
 // GuestTellTx makes a handler that does everything inside its transaction.
 func GuestTellTx(f worker.Func[GuestTellIn, GuestTellOut], opts ...worker.Option) GuestTellHandler {
