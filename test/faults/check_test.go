@@ -1,0 +1,15 @@
+//go:build !soak
+
+package faults
+
+import "testing"
+
+// sampledWires is how many faults of the line tier check plays.
+const sampledWires = 40
+
+// chosen are the scenes of tier check: one reservation by timer and two that change every day.
+func chosen(t *testing.T) []scene {
+	t.Helper()
+	all := scenes()
+	return append(all[:1:1], sample(t, all[1:], 2)...)
+}

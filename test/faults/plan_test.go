@@ -1,0 +1,198 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vitrip/journeyman/internal/suppliers"
+	"github.com/vitrip/journeyman/sagas/refund"
+	"github.com/vitrip/journeyman/sagas/tourbooking"
+)
+
+// part says where in a saga a step stands.
+type part int
+
+const (
+	forward part = iota // before the pivot: can be undone
+	past                // behind the pivot: goes forward, or to a person
+	undo                // takes a forward step back
+)
+
+// step is one request to a supplier in one of the two models.
+type step struct {
+	saga    string // tour-booking or refund
+	segment string
+	action  suppliers.Action
+	part    part
+}
+
+func (s step) String() string { return s.saga + " " + s.segment + "." + string(s.action) }
+
+// steps lists every request to a supplier that the two models make.
+func steps() []step {
+	tour, back := tourbooking.TypeName, refund.TypeName
+	all := []step{
+		{tour, "flight", "reserve", forward}, {tour, "hotel", "reserve", forward}, {tour, "transfer", "reserve", forward},
+		{tour, "payment", "authorize", forward}, {tour, "payment", "capture", past},
+		{tour, "flight", "cancel", undo}, {tour, "hotel", "cancel", undo}, {tour, "transfer", "cancel", undo}, {tour, "payment", "void", undo},
+		{back, "flight", "refund", forward}, {back, "hotel", "refund", forward}, {back, "transfer", "refund", forward},
+		{back, "payment", "refund", past},
+		{back, "flight", "reinstate", undo}, {back, "hotel", "reinstate", undo}, {back, "transfer", "reinstate", undo},
+	}
+	return all
+}
+
+// fault is what a supplier does instead of acting and answering.
+type fault string
+
+const (
+	refuses       fault = "refuses"
+	timesOut      fault = "times out"     // once, without an effect
+	actsTimesOut  fault = "acts, silent"  // once, with its effect
+	answersLate   fault = "lands late"    // its effect lands after the saga was given up, where it can be
+	answersTwice  fault = "twice"         // the request arrives twice
+	failsOnce     fault = "fails once"    // 500 without an effect
+	actsFailsOnce fault = "acts, fails"   // 500 with its effect
+	neverAnswers  fault = "never answers" // for good, without an effect
+	deafOnce      fault = "acts, no word" // acts, times out, and cannot be asked for a while
+)
+
+// pairable are the faults of the pairs; the others are played alone.
+func pairable() []fault {
+	return []fault{refuses, timesOut, actsTimesOut, answersLate, answersTwice, failsOnce}
+}
+
+// lonely are those that are played alone only: most of them take long.
+func lonely() []fault { return []fault{actsFailsOnce, neverAnswers, deafOnce} }
+
+// cell is one fault at one step.
+type cell struct {
+	step  step
+	fault fault
+}
+
+func (c cell) String() string { return c.step.String() + " " + string(c.fault) }
+
+// plan is one saga with the faults that it meets.
+type plan struct {
+	saga  string
+	cells []cell
+	wires []wireFault
+	about string   // names the plan where cells and wires do not
+	ends  []string // how it may end; nil = as cells say
+}
+
+func (p plan) String() string {
+	var all []string
+	for _, c := range p.cells {
+		all = append(all, c.String())
+	}
+	for _, w := range p.wires {
+		all = append(all, w.String())
+	}
+	if p.about != "" {
+		return p.about
+	}
+	if len(all) == 0 {
+		return p.saga + " plain"
+	}
+	return strings.Join(all, " + ")
+}
+
+func (p plan) has(match func(cell) bool) bool { return slices.ContainsFunc(p.cells, match) }
+
+// undone says that the plan needs its saga to be given up: an undo step is faulty, or an effect must land after the give-up.
+func (p plan) undone() bool { return p.has(func(c cell) bool { return c.step.part == undo }) }
+
+// late says that an effect before the pivot lands after the partner has cancelled.
+func (p plan) late() bool {
+	return p.has(func(c cell) bool { return c.fault == answersLate && c.step.part == forward })
+}
+
+// person says that a person may have to act: a refusal where the model has nobody else.
+func (p plan) person() bool {
+	return p.has(func(c cell) bool {
+		return c.fault == refuses && c.step.part != forward || c.fault == neverAnswers && c.step.part != forward
+	})
+}
+
+// doubled says that the hotel, which ignores keys, was sent the same request twice: that is at-least-once by its
+// declaration (worker.KeyIgnored), and the second effect is not ours to know.
+func (p plan) doubled() bool {
+	return p.has(func(c cell) bool {
+		return c.step.segment == "hotel" && c.step.part == forward && (c.fault == answersTwice || c.fault == answersLate)
+	})
+}
+
+// expected are the end states that are documented for a plan.
+func (p plan) expected() []string {
+	refused := p.has(func(c cell) bool { return c.step.part == forward && (c.fault == refuses || c.fault == neverAnswers) })
+	switch {
+	case p.ends != nil:
+		return p.ends
+	case refused || p.undone() || p.late():
+		return []string{"failed"}
+	default:
+		return []string{"completed"}
+	}
+}
+
+// singles are the plans with one fault.
+func singles(faults []fault) []plan {
+	plans := []plan{{saga: tourbooking.TypeName}, {saga: refund.TypeName}}
+	for _, st := range steps() {
+		for _, f := range faults {
+			plans = append(plans, plan{saga: st.saga, cells: []cell{{st, f}}})
+		}
+	}
+	return plans
+}
+
+// pairs are the plans with two faults at different steps of one saga.
+func pairs() []plan {
+	var plans []plan
+	all := steps()
+	for i, a := range all {
+		for _, b := range all[i+1:] {
+			if a.saga != b.saga {
+				continue
+			}
+			for _, fa := range pairable() {
+				for _, fb := range pairable() {
+					plans = append(plans, plan{saga: a.saga, cells: []cell{{a, fa}, {b, fb}}})
+				}
+			}
+		}
+	}
+	return plans
+}
+
+// refusal is the code a supplier refuses a step with.
+func refusal(st step) string {
+	switch {
+	case st.saga == tourbooking.TypeName && st.action == "reserve":
+		return "SOLD_OUT"
+	case st.action == "authorize":
+		return "PAYMENT_DECLINED"
+	default:
+		return "NOT_TODAY"
+	}
+}
+
+func bookingBody(booking string) map[string]any {
+	return map[string]any{
+		"booking": booking, "travellers": 2, "flight": map[string]any{"offer": "FL-100"}, "hotel": map[string]any{"offer": "HT-200", "nights": 3},
+		"transfer": map[string]any{"offer": "TR-300"}, "payment": map[string]any{"token": "tok_1", "amount": 60000, "currency": "EUR"},
+	}
+}
+
+func refundBody(booking string, of answer) map[string]any {
+	var segments []map[string]any
+	for _, s := range of.Result.Segments {
+		segments = append(segments, map[string]any{"kind": s.Kind, "reference": s.Reference, "amount": s.Amount})
+	}
+	return map[string]any{"booking": booking, "currency": "EUR", "segments": segments}
+}
+
+func name(i int) string { return fmt.Sprintf("F-%04d", i) }

@@ -1,0 +1,37 @@
+//go:build soak
+
+package faults
+
+import "testing"
+
+// batch is how many sagas run at once.
+const batch = 108
+
+// TestMatrixAllPairs plays every pair of faults at different steps of one model.
+func TestMatrixAllPairs(t *testing.T) {
+	all := pairs()
+	s := setup(t)
+	var runs []*run
+	for from := 0; from < len(all); from += batch {
+		part := s.play(all[from:min(from+batch, len(all))], from+1)
+		s.report(part)
+		runs = append(runs, part...)
+		t.Logf("%d of %d pairs, clocks moved %d times, %v", len(runs), len(all), s.moves, s.offset())
+	}
+	t.Logf("all pairs:\n%s", s.pairTable(runs))
+	s.audit()
+}
+
+// TestMatrixLonely plays the single faults that take long.
+func TestMatrixLonely(t *testing.T) {
+	s := setup(t)
+	runs := s.play(singles(lonely()), 1)
+	s.golden("lonely.md", s.table(runs, lonely()))
+	s.finish(runs)
+}
+
+// sampledWires is how many faults of the line tier soak plays: all.
+const sampledWires = 1 << 20
+
+// chosen are all scenes.
+func chosen(*testing.T) []scene { return scenes() }
