@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/internal/postgres/pgtest"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
 	"github.com/vitrip/journeyman/worker"
@@ -23,7 +24,11 @@ var db = workertest.Database{Migrate: func(ctx context.Context, pool *pgxpool.Po
 	return err
 }}
 
-func TestMain(m *testing.M) { os.Exit(db.Main(m)) }
+func TestMain(m *testing.M) {
+	code := db.Main(m)
+	pgtest.Stop()
+	os.Exit(code)
+}
 
 type stay struct {
 	Hotel  string `json:"hotel"`
