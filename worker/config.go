@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rs/zerolog"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/internal/postgres"
@@ -82,6 +84,9 @@ type Config struct {
 	Retain       time.Duration // how long an operation stays after its end; 30 days
 	PurgeUnless  []string      // SQL conditions on operation o under which it stays longer, for example while its saga is open (path rule 25)
 	Log          zerolog.Logger
+
+	// TracerProvider makes the spans of jobs (spec V2); nil = the one registered with otel, which does nothing until a program sets one.
+	TracerProvider trace.TracerProvider
 }
 
 // retainDefault is how long an operation stays after its end where nobody says otherwise (spec D1).
@@ -116,6 +121,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.PollBackoff == (outcome.Backoff{}) {
 		c.PollBackoff = outcome.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Second, Factor: 2, Floor: 20 * time.Millisecond}
+	}
+	if c.TracerProvider == nil {
+		c.TracerProvider = otel.GetTracerProvider()
 	}
 	if c.BudgetWarn == 0 {
 		c.BudgetWarn = 50 << 10

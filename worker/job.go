@@ -67,7 +67,7 @@ func asError(e *outcome.Error) error {
 }
 
 // run makes the task of a job and executes it.
-func (w *Worker) run(ctx context.Context, h *held, alone bool) result {
+func (w *Worker) run(ctx context.Context, h *held, alone bool) (res result) {
 	rt := w.rt
 	t := &task{job: true, probe: true, owner: uuid(), received: h.attempts.ReceivedAt, reason: ""}
 	t.meta = Meta{Key: h.job.Key, Type: h.job.Type, Cluster: rt.cluster, ProcessID: h.job.ProcessID, ProcessInstanceKey: h.job.ProcessInstanceKey, ElementID: h.job.ElementID, ElementInstanceKey: h.job.ElementInstanceKey, Retries: h.job.Retries}
@@ -76,6 +76,8 @@ func (w *Worker) run(ctx context.Context, h *held, alone bool) result {
 	}
 	m, err := metaOf(h.job, rt.cluster, h.vars)
 	t.meta = m
+	ctx, span := w.startSpan(ctx, m)
+	defer func() { endSpan(span, res) }()
 	if err != nil {
 		return w.badInput(ctx, t, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/vitrip/journeyman/dedup"
@@ -24,6 +25,7 @@ type Worker struct {
 	conn   gateway
 	sender *zeebe.Sender
 	cfg    Config
+	tracer trace.Tracer
 
 	slots  *semaphore.Weighted // Concurrency; a job that must run alone takes all of them (path rule 7)
 	active atomic.Int64        // jobs received and not done, never above MaxJobsActive
@@ -59,7 +61,7 @@ func newWorker(conn gateway, pool *pgxpool.Pool, mux *Mux, cfg Config) (*Worker,
 		}
 		return nil, err
 	}
-	w := &Worker{rt: rt, conn: conn, cfg: cfg, held: map[*held]struct{}{}, free: make(chan struct{}, 1)}
+	w := &Worker{rt: rt, conn: conn, cfg: cfg, tracer: cfg.TracerProvider.Tracer(tracerName), held: map[*held]struct{}{}, free: make(chan struct{}, 1)}
 	w.slots = semaphore.NewWeighted(int64(cfg.Concurrency))
 	acked, err := Acknowledged(cfg.Schema)
 	if err != nil {

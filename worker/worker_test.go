@@ -102,8 +102,7 @@ func TestWorker_badJobs(t *testing.T) {
 	mux.Handle("flight.reserve", Transactional(func(ctx context.Context, tx *Tx, j Job[reserve]) (map[string]any, error) {
 		switch j.In.Offer {
 		case "panic":
-			var m map[string]int
-			m["x"] = 1
+			panic("a handler's mistake")
 		case "code":
 			return nil, BusinessError("NEVER_DECLARED", "no")
 		case "sold out":
@@ -140,7 +139,7 @@ func TestWorker_badJobs(t *testing.T) {
 		{"5 MB of output", job("e", `"offer":"big","seats":1`), "failed", "output of 5242"},
 		{"unknown error code", job("f", `"offer":"code","seats":1`), "failed", `error code "NEVER_DECLARED"`},
 		{"refusal", job("g", `"offer":"sold out","seats":1`), "error-thrown", "no seats"},
-		{"panic", job("h", `"offer":"panic","seats":1`), "failed", "FATAL_ERROR (panic): panic: assignment to entry in nil map"},
+		{"panic", job("h", `"offer":"panic","seats":1`), "failed", "FATAL_ERROR (panic): panic: a handler's mistake"},
 		{"panic over rows", job("h2", `"offer":"open rows","seats":1`), "failed", "FATAL_ERROR (panic): panic: in a loop over rows"},
 		{"rows left open", job("h3", `"offer":"left open","seats":1`), "failed", "FATAL_ERROR (transaction): the handler left the result of a query open"},
 		{"commit", job("i", `"offer":"commit","seats":1`), "failed", "FATAL_ERROR (transaction)"},
