@@ -241,7 +241,7 @@ func TestEngineTrouble(t *testing.T) {
 		want   string
 	}{
 		"problem": {func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(503)
+			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = w.Write([]byte(`{"detail":"backpressure"}`))
 		}, "backpressure"},
 		"no JSON": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`<html>`)) }, "invalid character"},

@@ -24,7 +24,6 @@ type unit struct {
 	jobs     map[string]*job   // by job type
 	codes    map[string]*code  // by error code
 	messages map[string]string // name → where
-	procs    []string          // process ids, in order of the models
 }
 
 type model struct {

@@ -19,21 +19,26 @@ func newBPMN(s Streams) *cobra.Command {
 
 // problem is one finding about a model.
 type problem struct {
-	File    string `json:"file"`
-	Line    int    `json:"line"`    // 1-based, 0 = unknown
-	Element string `json:"element"` // id, may be empty
-	Kind    string `json:"kind"`    // element kind, may be empty
-	Reason  string `json:"reason"`
+	File     string `json:"file"`
+	Line     int    `json:"line"`    // 1-based, 0 = unknown
+	Element  string `json:"element"` // id, may be empty
+	Kind     string `json:"kind"`    // element kind, may be empty
+	Rule     string `json:"rule"`
+	Severity string `json:"severity"` // error or warning
+	Reason   string `json:"reason"`
+	Fix      string `json:"fix"` // text to paste or what to do, may be empty
 }
 
 func newLint(s Streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "lint FILE...", Short: "Find what is wrong with models",
-		Long: "Lint reads BPMN files and prints one line for each thing that Zeebe would refuse. It exits with 1 when there is any.",
+		Long: `Lint reads BPMN files and prints one line for each thing that Zeebe would refuse, and for each platform rule that
+a model breaks: missing correlation inputs, side effects without compensation, unbounded retries, uncaught error codes and more.
+It exits with 1 when there is an error; warnings alone exit with 0.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, files []string) error {
-			problems := []problem{}
+			problems, errs := []problem{}, 0
 			for _, file := range files {
 				found, err := lint(file)
 				if err != nil {
@@ -41,14 +46,19 @@ func newLint(s Streams) *cobra.Command {
 				}
 				problems = append(problems, found...)
 			}
+			for _, p := range problems {
+				if p.Severity == string(bpmn.SeverityError) {
+					errs++
+				}
+			}
 			if asJSON {
-				if err := printJSON(s.Out, map[string]any{"files": len(files), "problems": problems}); err != nil {
+				if err := printJSON(s.Out, map[string]any{"files": len(files), "errors": errs, "problems": problems}); err != nil {
 					return err
 				}
 			} else if err := printProblems(s.Out, problems); err != nil {
 				return err
 			}
-			if len(problems) > 0 {
+			if errs > 0 {
 				return exit(ExitWrong, errSilent)
 			}
 			return nil
@@ -61,8 +71,13 @@ func newLint(s Streams) *cobra.Command {
 func printProblems(w io.Writer, problems []problem) error {
 	for _, p := range problems {
 		e := bpmn.Error{File: p.File, Line: p.Line, ElementID: p.Element, Kind: bpmn.Kind(p.Kind), Reason: p.Reason}
-		if _, err := fmt.Fprintln(w, e.Error()); err != nil {
+		if _, err := fmt.Fprintf(w, "%s (%s, %s)\n", e.Error(), p.Rule, p.Severity); err != nil {
 			return err
+		}
+		if p.Fix != "" {
+			if _, err := fmt.Fprintln(w, p.Fix); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -75,20 +90,20 @@ func lint(file string) ([]problem, error) {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // read only
+	problems := []problem{}
 	defs, err := bpmn.Parse(f)
-	if err == nil {
-		err = defs.Check()
+	if err != nil {
+		found := bpmn.Errors(err)
+		if len(found) == 0 {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		for _, e := range found {
+			problems = append(problems, problem{File: file, Line: e.Line, Element: e.ElementID, Kind: string(e.Kind), Rule: "deploy", Severity: string(bpmn.SeverityError), Reason: e.Reason})
+		}
+		return problems, nil
 	}
-	if err == nil {
-		return nil, nil
-	}
-	found := bpmn.Errors(err)
-	if len(found) == 0 {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	problems := make([]problem, len(found))
-	for i, e := range found {
-		problems[i] = problem{File: file, Line: e.Line, Element: e.ElementID, Kind: string(e.Kind), Reason: e.Reason}
+	for _, x := range bpmn.Lint(defs) {
+		problems = append(problems, problem{File: file, Line: x.Line, Element: x.ElementID, Kind: string(x.Kind), Rule: x.Rule, Severity: string(x.Severity), Reason: x.Message, Fix: x.Fix})
 	}
 	return problems, nil
 }

@@ -93,8 +93,7 @@ func Start(cfg Config) (*World, error) {
 	for _, s := range All() {
 		l, err := cfg.Listen(s)
 		if err != nil {
-			w.Close()
-			return nil, fmt.Errorf("listen for the %s supplier: %w", s, err)
+			return nil, errors.Join(fmt.Errorf("listen for the %s supplier: %w", s, err), w.Close())
 		}
 		server := &http.Server{Handler: w.counted(w.routes(s)), ReadHeaderTimeout: 5 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 		w.urls[s] = "http://" + l.Addr().String()

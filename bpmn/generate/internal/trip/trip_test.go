@@ -17,7 +17,9 @@ type desk struct{ throws []string }
 func (d desk) CarReserve() trip.CarReserveHandler {
 	return trip.CarReserveTx(func(context.Context, *worker.Tx, worker.Job[trip.CarReserveIn]) (trip.CarReserveOut, error) {
 		return trip.CarReserveOut{CarID: "C-1"}, nil
-	}, trip.CarReserveUndoTx(func(context.Context, *worker.Tx, worker.UndoOf[trip.CarReserveIn, trip.CarReserveOut]) error { return nil }))
+	}, trip.CarReserveUndoTx(func(context.Context, *worker.Tx, worker.UndoOf[trip.CarReserveIn, trip.CarReserveOut]) error {
+		return nil
+	}))
 }
 
 func (d desk) GuestTell() trip.GuestTellHandler {
