@@ -96,19 +96,58 @@ func (s *Sagas) sweepEnded(ctx context.Context) error {
 	}
 	var errs []error
 	for _, row := range overdue {
-		if s.types[row.Type] == nil || row.Decision == Completed {
-			continue // past the pivot a person decides: it is shown as stuck
+		if s.types[row.Type] == nil || row.Decision == Completed && row.State == "manual" {
+			continue
 		}
 		ended, err := s.cfg.InstanceEnded(ctx, row.Cluster, row.ProcessInstanceKey)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("instance of saga %s: %w", row.ID, err))
 			continue
 		}
-		if ended {
+		switch {
+		case !ended:
+		case row.Decision == Completed:
+			errs = append(errs, s.leaveToPerson(ctx, row.ID))
+		default:
 			errs = append(errs, s.EndWithoutInstance(ctx, row.ID))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// leaveToPerson shows a saga as manual whose instance is gone past the pivot: it is never rolled back (spec Z5), and
+// what was left to do only a person can know. [Sagas.Remediated] closes it.
+func (s *Sagas) leaveToPerson(ctx context.Context, sagaID string) error {
+	err := s.inSaga(ctx, sagaID, "left", func(tx *outbox.Tx, row Saga) error {
+		if row.ClosedAt != nil || row.State == "manual" {
+			return nil
+		}
+		if _, err := tx.Exec(ctx, s.sql.setState, sagaID, "manual"); err != nil {
+			return err
+		}
+		p := row.progress()
+		p.Decision, p.Code = row.Decision, codeInstanceEnded
+		tx.Emit(p.message(EventParked, row.BusinessKey))
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("saga %s without its instance: %w", sagaID, err)
+	}
+	return nil
+}
+
+// codeInstanceEnded is the reason of what happens because a process instance is gone.
+const codeInstanceEnded = "instance-ended"
+
+// undoAlone is Config.Undo where no model stands behind it: an undo that ends FATAL makes no incident that a person could
+// resolve, so its effect is left to a person.
+func (s *Sagas) undoAlone(ctx context.Context, forwardOperationID, reason string) (worker.UndoResult, error) {
+	res, err := s.cfg.Undo(ctx, forwardOperationID, reason)
+	if err != nil && outcome.ClassOf(err) == outcome.Fatal {
+		res.Parked, res.Standing = true, "its undo ended FATAL: "+err.Error()
+		return res, nil
+	}
+	return res, err
 }
 
 // EndWithoutInstance gives up, undoes and closes a saga whose process instance is gone. The caller must be sure
@@ -122,7 +161,7 @@ func (s *Sagas) EndWithoutInstance(ctx context.Context, sagaID string) error {
 		if row.ClosedAt != nil || row.Decision != Undecided {
 			return nil
 		}
-		d, code := Failed, "instance-ended"
+		d, code := Failed, codeInstanceEnded
 		var now time.Time
 		if err := tx.QueryRow(ctx, s.sql.now).Scan(&now); err != nil {
 			return err
@@ -140,7 +179,7 @@ func (s *Sagas) EndWithoutInstance(ctx context.Context, sagaID string) error {
 	if err != nil || row.ClosedAt != nil || row.Decision == Completed {
 		return err
 	}
-	open, err := s.undoRest(ctx, sagaID, s.cfg.Undo, false)
+	open, err := s.undoRest(ctx, sagaID, s.undoAlone, false)
 	if err != nil {
 		return fmt.Errorf("end saga %s: %w", sagaID, err)
 	}

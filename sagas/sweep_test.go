@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -130,6 +131,66 @@ func TestRemediatedWithoutInstance(t *testing.T) {
 	}
 	if err := w.s.Remediated(w.ctx, id, nil); err == nil {
 		t.Error("remediated twice")
+	}
+}
+
+// An undo without an instance that ends FATAL has no incident: its effect is left to a person, and the others are undone.
+func TestFatalUndoWithoutInstance(t *testing.T) {
+	var undone []string
+	w := setupWith(t, func(c *Config) {
+		c.Undo = func(_ context.Context, id, _ string) (worker.UndoResult, error) {
+			if strings.HasSuffix(id, ":hotel") {
+				return worker.UndoResult{Outcome: outcome.Fatal}, outcome.Fatalf("undo", "the supplier refuses")
+			}
+			undone = append(undone, id)
+			return worker.UndoResult{Outcome: outcome.Success}, nil
+		}
+		c.InstanceEnded = func(context.Context, string, int64) (bool, error) { return true, nil }
+	})
+	id := w.begun("k")
+	w.mustRun(id, step{element: "flight", undo: "flight.cancel"}, step{element: "hotel", undo: "hotel.cancel"})
+	w.advance(5 * time.Minute)
+	if err := w.s.Sweep(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.saga(id).State; got != "manual" || len(undone) != 1 {
+		t.Fatalf("state %s, undone %v; want manual and the flight", got, undone)
+	}
+	if err := w.s.Remediated(w.ctx, id, json.RawMessage(`{"note":"cancelled by phone"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if row := w.saga(id); row.State != "failed" {
+		t.Errorf("closed as %s, want failed", row.State)
+	}
+}
+
+// An instance that is cancelled from outside past the pivot is not rolled back: the saga waits for a person, who closes it.
+func TestInstanceEndedPastThePivot(t *testing.T) {
+	w := setupWith(t, func(c *Config) {
+		c.Undo = func(context.Context, string, string) (worker.UndoResult, error) {
+			return worker.UndoResult{}, errors.New("nothing may be undone")
+		}
+		c.InstanceEnded = func(context.Context, string, int64) (bool, error) { return true, nil }
+	})
+	id := w.begun("k")
+	w.mustRun(id, step{element: "hotel", undo: "hotel.cancel"}, w.confirm(id))
+	for range 2 {
+		w.advance(5 * time.Minute)
+		if err := w.s.Sweep(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.saga(id).State; got != "manual" {
+		t.Fatalf("state: got %s, want manual", got)
+	}
+	if n := w.count(w.domain, `SELECT count(*) FROM journeyman.outbox WHERE type = $1`, EventParked); n != 1 {
+		t.Errorf("events %s: got %d, want 1", EventParked, n)
+	}
+	if err := w.s.Remediated(w.ctx, id, json.RawMessage(`{"outcome":"done"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if row := w.saga(id); row.State != "completed" {
+		t.Errorf("closed as %s, want completed", row.State)
 	}
 }
 
