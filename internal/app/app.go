@@ -50,6 +50,7 @@ type Config struct {
 
 	Concurrency, MaxJobsActive int           // 0 = 16 and 64
 	JobTimeout, CallTimeout    time.Duration // 0 = the worker's defaults
+	RelayLease                 time.Duration // events of a relay that died wait this long at most; 0 = the relay's default
 	Log                        zerolog.Logger
 }
 
@@ -152,7 +153,7 @@ func (a *App) Subscriber() events.Subscriber { return a.bus }
 
 // Work runs a worker process until ctx ends, then drains: jobs, recorded answers, the relay, the sweeps of the sagas.
 func (a *App) Work(ctx context.Context) error {
-	relay, err := outbox.NewRelay(a.cfg.Pool, publisher(a.bus), outbox.RelayConfig{Schema: a.cfg.Schema, Stager: a.stager, Log: a.cfg.Log})
+	relay, err := outbox.NewRelay(a.cfg.Pool, publisher(a.bus), outbox.RelayConfig{Schema: a.cfg.Schema, Lease: a.cfg.RelayLease, Stager: a.stager, Log: a.cfg.Log})
 	if err != nil {
 		return err
 	}

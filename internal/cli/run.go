@@ -73,6 +73,7 @@ A second signal ends the process at once; nothing is lost by that.
 	f.IntVar(&cfg.MaxJobsActive, "max-jobs-active", 64, "jobs taken and not yet answered")
 	f.DurationVar(&cfg.JobTimeout, "job-timeout", 30*time.Second, "a job is ours this long, extended while it runs")
 	f.DurationVar(&cfg.CallTimeout, "call-timeout", 20*time.Second, "one call of a supplier")
+	f.DurationVar(&cfg.RelayLease, "relay-lease", 15*time.Second, "events of a relay that died wait this long at most for another")
 	f.BoolVar(&records, "records", true, "also move the operation records, which the API answers from")
 	f.Int32Var(&connections, "connections", 32, "largest number of database connections")
 	f.StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or disabled")
@@ -81,7 +82,7 @@ A second signal ends the process at once; nothing is lost by that.
 		"zeebe": "JOURNEYMAN_ZEEBE", "zeebe-plaintext": "JOURNEYMAN_ZEEBE_PLAINTEXT", "rest": "JOURNEYMAN_REST", "cluster": "JOURNEYMAN_CLUSTER",
 		"kafka": "JOURNEYMAN_KAFKA", "environment": "JOURNEYMAN_ENV", "flight": "JOURNEYMAN_FLIGHT", "hotel": "JOURNEYMAN_HOTEL",
 		"transfer": "JOURNEYMAN_TRANSFER", "payment": "JOURNEYMAN_PAYMENT", "callback": "JOURNEYMAN_CALLBACK", "concurrency": "JOURNEYMAN_CONCURRENCY",
-		"max-jobs-active": "JOURNEYMAN_MAX_JOBS_ACTIVE", "job-timeout": "JOURNEYMAN_JOB_TIMEOUT", "call-timeout": "JOURNEYMAN_CALL_TIMEOUT",
+		"max-jobs-active": "JOURNEYMAN_MAX_JOBS_ACTIVE", "job-timeout": "JOURNEYMAN_JOB_TIMEOUT", "call-timeout": "JOURNEYMAN_CALL_TIMEOUT", "relay-lease": "JOURNEYMAN_RELAY_LEASE",
 		"records":     "JOURNEYMAN_RECORDS",
 		"connections": "JOURNEYMAN_CONNECTIONS", "log-level": "JOURNEYMAN_LOG_LEVEL",
 	} {

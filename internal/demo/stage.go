@@ -238,7 +238,7 @@ func (s *stage) workerCommand(crashAt, killLog string) *exec.Cmd {
 		"JOURNEYMAN_CALLBACK_SECRET="+string(cfg.CallbackSecret),
 		"JOURNEYMAN_FLIGHT="+cfg.Suppliers.Flight, "JOURNEYMAN_HOTEL="+cfg.Suppliers.Hotel,
 		"JOURNEYMAN_TRANSFER="+cfg.Suppliers.Transfer, "JOURNEYMAN_PAYMENT="+cfg.Suppliers.Payment,
-		"JOURNEYMAN_CALL_TIMEOUT=2s", "JOURNEYMAN_JOB_TIMEOUT=11s", "JOURNEYMAN_RECORDS=false", "JOURNEYMAN_LOG_LEVEL=info",
+		"JOURNEYMAN_CALL_TIMEOUT=2s", "JOURNEYMAN_JOB_TIMEOUT=11s", "JOURNEYMAN_RELAY_LEASE=3s", "JOURNEYMAN_RECORDS=false", "JOURNEYMAN_LOG_LEVEL=info",
 		"CRASH_AT="+crashAt, "CRASH_LOG="+killLog,
 	)
 	cmd.Env = append(cmd.Env, s.cfg.WorkerEnv...)
