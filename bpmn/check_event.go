@@ -1,6 +1,9 @@
 package bpmn
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 func (c *checker) event(e *Element) {
 	switch e.Kind {
@@ -13,12 +16,16 @@ func (c *checker) event(e *Element) {
 		if len(e.Outgoing) > 0 {
 			c.fail(e, "has outgoing flows: an end event has none")
 		}
+		c.eventKind(e, EventError, EventMessage, EventTerminate, EventSignal, EventEscalation, EventCompensation)
 	case KindBoundaryEvent:
 		c.boundary(e)
 	case KindCatchEvent:
 		if e.Event == nil {
 			c.fail(e, "has no event definition: expected message, timer, signal or link")
 		}
+		c.eventKind(e, EventMessage, EventTimer, EventSignal, EventLink)
+	case KindThrowEvent:
+		c.eventKind(e, EventMessage, EventSignal, EventEscalation, EventLink, EventCompensation)
 	}
 	if e.Event == nil {
 		return
@@ -52,6 +59,18 @@ func (c *checker) event(e *Element) {
 			c.attribute(e, "escalation code", d.Escalation.Code, false)
 		}
 	}
+}
+
+// eventKind refuses what such an event can neither catch nor throw.
+func (c *checker) eventKind(e *Element, can ...EventKind) {
+	if e.Event == nil || slices.Contains(can, e.Event.Kind) {
+		return
+	}
+	names := make([]string, len(can))
+	for i, k := range can {
+		names[i] = string(k)
+	}
+	c.fail(e, "has a %s definition: expected one of %s", e.Event.Kind, strings.Join(names, ", "))
 }
 
 // startKind checks what may start a process; subprocesses are checked with their scope.

@@ -31,6 +31,8 @@ func TestCheck_findsOneMistake(t *testing.T) {
 		{"not executable", `isExecutable="true"`, `isExecutable="false"`, "all", "none of the 1 processes is executable"},
 		{"flag", `isExecutable="true"`, `isExecutable="yes"`, "all", "expected true or false"},
 		{"duplicate id", `id="receive"`, `id="book"`, "", "id is already used at line 6"},
+		{"id no name", `id="f13"`, `id="13 f"`, "", "id is no XML name"},
+		{"end by cancel", `<bpmn:terminateEventDefinition`, `<bpmn:cancelEventDefinition`, "stop", "has a cancel definition: expected one of error"},
 		{"flow target", `targetRef="receive" />`, `targetRef="nowhere" />`, "", `targetRef "nowhere" leads to no flow node`},
 		{"flow into a scope", `id="f13" sourceRef="ask" targetRef="stop"`, `id="f13" sourceRef="ask" targetRef="sub_end"`, "f13", "expected both ends in the scope"},
 		{"message ref", `messageRef="m_start" /></bpmn:startEvent>`, `messageRef="m_none" /></bpmn:startEvent>`, "start", `messageRef "m_none" leads to no message`},

@@ -5,6 +5,7 @@ import (
 	"io"
 	"sort"
 	"strings"
+	"unicode"
 )
 
 // Parse reads one BPMN 2.0 XML document of at most [MaxBytes] bytes.
@@ -40,6 +41,7 @@ func Parse(r io.Reader) (*Definitions, error) {
 			p.defs.Platform = a.Value
 		}
 	}
+	p.id(root)
 	p.rootElements(root)
 	for _, n := range root.all(nsBPMN, "process") {
 		p.process(n)
@@ -77,7 +79,23 @@ func (p *parser) id(n *node) string {
 	} else {
 		p.ids[id] = n.line
 	}
+	if !isName(id) {
+		p.problem(n, id, "id is no XML name: expected a letter or _, then letters, digits, dots, - and _")
+	}
 	return id
+}
+
+// isName says whether an id is an NCName of XML, as far as letters and digits go.
+func isName(id string) bool {
+	for i, r := range id {
+		switch {
+		case r == '_' || unicode.IsLetter(r):
+		case i > 0 && (r == '-' || r == '.' || r == '\u00b7' || unicode.IsDigit(r) || unicode.IsMark(r)):
+		default:
+			return false
+		}
+	}
+	return id != ""
 }
 
 // flag reads an xsd:boolean attribute.
