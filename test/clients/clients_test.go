@@ -75,13 +75,13 @@ func TestClients(t *testing.T) {
 		{"orchestration-cluster-api-8.8.4", 30, "cluster-api.mjs"},
 	} {
 		t.Run(client.name, func(t *testing.T) {
-			play(t, client.able, node(t, client.script))
+			play(t, client.able, script(t, client.script))
 		})
 	}
 }
 
-// node prepares a script with the installed packages beside it.
-func node(t *testing.T, script string) *exec.Cmd {
+// script prepares a script with the installed packages beside it.
+func script(t *testing.T, name string) *exec.Cmd {
 	t.Helper()
 	modules, err := toolcache.Node(t.Context(), "node")
 	if err != nil {
@@ -104,7 +104,7 @@ func node(t *testing.T, script string) *exec.Cmd {
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	return command(t, "node", filepath.Join(dir, script))
+	return command(t, "node", filepath.Join(dir, name))
 }
 
 // command is bounded: a client that hangs fails its cases.
