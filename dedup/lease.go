@@ -24,16 +24,35 @@ func (s *Store) StoreResult(ctx context.Context, db DB, operationID string, fenc
 	return exec(ctx, db, "store call result", s.q.called, operationID, fence, doc(result), lease)
 }
 
-// StoreLate stores the result of a call that came back after its operation was revoked, and opens the undo again if that had
-// found nothing (path rule 11). true = there is something to undo now.
-func (s *Store) StoreLate(ctx context.Context, db DB, operationID string, result json.RawMessage) (found bool, err error) {
+// Late says what became of a result that came back when the lease was lost.
+type Late int
+
+// A late result is of no use to anybody, was taken up by the operation, or has to be undone.
+const (
+	LateDropped Late = iota
+	LateResumed      // the operation had not ended: it goes on from the result, the sweep settles it
+	LateUndo         // the operation was revoked: there is something to undo now
+)
+
+// StoreLate stores the result of a call that came back after its lease was lost. It opens the undo of a revoked operation again if
+// that had found nothing (path rule 11), and lets one that goes on resume from the result, which nobody else may know.
+func (s *Store) StoreLate(ctx context.Context, db DB, operationID string, result json.RawMessage) (late Late, err error) {
 	b := &pgx.Batch{}
-	b.Queue(s.q.late, operationID, doc(result)).Exec(func(t pgconnTag) error { found = t.RowsAffected() > 0; return nil })
+	is := func(l Late) func(pgconnTag) error {
+		return func(t pgconnTag) error {
+			if t.RowsAffected() > 0 {
+				late = l
+			}
+			return nil
+		}
+	}
+	b.Queue(s.q.late, operationID, doc(result)).Exec(is(LateUndo))
+	b.Queue(s.q.resumed, operationID, doc(result)).Exec(is(LateResumed))
 	b.Queue(s.q.reopen, operationID+UndoSuffix)
 	if err := db.SendBatch(ctx, b).Close(); err != nil {
-		return false, fmt.Errorf("store late result: %w", err)
+		return LateDropped, fmt.Errorf("store late result: %w", err)
 	}
-	return found, nil
+	return late, nil
 }
 
 // NotHappened records that the call certainly did nothing: it may be made again by the job; false = the lease is lost.

@@ -6,7 +6,7 @@ import "strings"
 type queries struct {
 	claim, read, readLocked, used                             string
 	take, renew, release, called, late, notHappened, lockCall string
-	payload, finish, refuse, rerun, answered                  string
+	payload, finish, refuse, rerun, answered, resumed         string
 	revoke, revokeRow, found, undone, reopen, orphan          string
 	expired, purge, lookup, list, counts                      string
 	beat, bye, openAttempts, alone, closeAttempt, dropAttempt string
@@ -52,6 +52,10 @@ func render(schema string) queries {
 		// Path rule 11: the call came back after the undo had looked.
 		late: r(`UPDATE {{schema}}.operation SET effect = 'known', call_result = $2, undone_at = NULL
 			WHERE operation_id = $1 AND state = 'revoked' AND effect <> 'known'`),
+		// The call came back after its lease had been taken over: whoever has it now goes on from the result, whatever it was about to find.
+		resumed: r(`UPDATE {{schema}}.operation SET state = 'called', effect = 'known', call_result = $2, fence = fence + 1, owner = '', lease_until = {{schema}}.now(),
+				expires_at = NULL
+			WHERE operation_id = $1 AND state IN ('claimed', 'calling')`),
 		notHappened: r(`UPDATE {{schema}}.operation SET state = 'claimed', effect = 'none', owner = '', lease_until = NULL, reason = $3, message = $4,
 				expires_at = {{schema}}.now() + interval '90 days'
 			WHERE operation_id = $1 AND fence = $2 AND state = 'calling'`),

@@ -370,9 +370,13 @@ func (r *Runtime) keepResult(ctx context.Context, t *task, h *hold, doc json.Raw
 // landedLate deals with a call that came back after its lease was lost. When its undo came meanwhile there is something to
 // undo that the undo may not have seen (path rule 11).
 func (r *Runtime) landedLate(ctx context.Context, t *task, doc json.RawMessage) *result {
-	found, err := r.store.StoreLate(ctx, r.control, t.meta.OperationID, doc)
-	if err != nil || !found {
+	late, err := r.store.StoreLate(ctx, r.control, t.meta.OperationID, doc)
+	switch {
+	case err != nil || late == dedup.LateDropped:
 		return &result{kind: dropped, reason: "lease lost", err: outcome.Classify(err)}
+	case late == dedup.LateResumed:
+		r.taskLog(t).Warn().Msg("external call landed after its lease was lost, the operation goes on from its result")
+		return &result{kind: dropped, reason: "lease lost, result kept"}
 	}
 	r.taskLog(t).Warn().Msg("external call landed after its undo, undoing it now")
 	if t.undo == nil {

@@ -120,6 +120,49 @@ func TestRule11_callLandsAfterTheRevoke(t *testing.T) {
 	}
 }
 
+// TestExternal_landsAfterTheTakeover: the lease runs out while the call is on its way, the sweep asks and learns that nothing
+// happened — and then the call lands. Its effect is not forgotten: the operation goes on from it, and an undo finds it.
+func TestExternal_landsAfterTheTakeover(t *testing.T) {
+	t.Parallel()
+	for _, undo := range []bool{false, true} {
+		w, s := newWorld(t), newSupplier()
+		s.late = make(chan struct{})
+		rt := w.runtime(s.mux(), fast())
+		done := make(chan result, 1)
+		a := w.jobTask(rt, "hotel.reserve", job("taken", offer))
+		go func() { done <- rt.execute(w.ctx, a) }()
+		reach(t, "call", s.reached)
+		if err := postgres.AdvanceClock(w.ctx, w.pool, postgres.DefaultSchema, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if err := rt.SweepLeases(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if op := w.op("taken"); op.State != dedup.Claimed || op.Effect != dedup.EffectNone {
+			t.Fatalf("after the takeover: %s, effect %s", op.State, op.Effect)
+		}
+		close(s.late)
+		if r := <-done; r.kind != dropped {
+			t.Errorf("call that landed late: %+v", r)
+		}
+		want, held := counts{calls: 1, asks: 1, settles: 1, held: 1}, 1
+		if undo {
+			u, err := rt.Undo(w.ctx, "taken", "timer")
+			if err != nil || u.Nothing {
+				t.Errorf("undo: %+v, %v", u, err)
+			}
+			want.settles, want.undone, held = 0, 1, 0
+		}
+		w.until("settled or undone", func() bool {
+			op := w.op("taken")
+			return rt.SweepLeases(w.ctx) == nil && (op.State == dedup.Done && op.Class == outcome.Success || !op.UndoneAt.IsZero())
+		})
+		if c := s.counts("taken"); c != want || w.rooms("taken") != held {
+			t.Errorf("supplier saw %+v, want %+v; %d rooms, want %d", c, want, w.rooms("taken"), held)
+		}
+	}
+}
+
 // TestRule12: the model's compensation and the runtime undo the same operation; the second replays.
 func TestRule12_oneUndoPerEffect(t *testing.T) {
 	t.Parallel()
