@@ -13,3 +13,6 @@ func chosen(t *testing.T) []scene {
 	all := scenes()
 	return append(all[:1:1], sample(t, all[1:], 2)...)
 }
+
+// stormSize is how many sagas run at once in a storm, stormRounds how many storms there are.
+const stormSize, stormRounds = 24, 1

@@ -76,11 +76,12 @@ func (c cell) String() string { return c.step.String() + " " + string(c.fault) }
 
 // plan is one saga with the faults that it meets.
 type plan struct {
-	saga  string
-	cells []cell
-	wires []wireFault
-	about string   // names the plan where cells and wires do not
-	ends  []string // how it may end; nil = as cells say
+	saga   string
+	cells  []cell
+	wires  []wireFault
+	about  string   // names the plan where cells and wires do not
+	ends   []string // how it may end; nil = as cells say
+	random bool     // a person may have to act
 }
 
 func (p plan) String() string {
@@ -120,7 +121,7 @@ func (p plan) person() bool {
 // doubled says that the hotel, which ignores keys, was sent the same request twice: that is at-least-once by its
 // declaration (worker.KeyIgnored), and the second effect is not ours to know.
 func (p plan) doubled() bool {
-	return p.has(func(c cell) bool {
+	return p.random || p.has(func(c cell) bool {
 		return c.step.segment == "hotel" && c.step.part == forward && (c.fault == answersTwice || c.fault == answersLate)
 	})
 }

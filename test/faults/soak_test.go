@@ -35,3 +35,6 @@ const sampledWires = 1 << 20
 
 // chosen are all scenes.
 func chosen(*testing.T) []scene { return scenes() }
+
+// stormSize is how many sagas run at once in a storm, stormRounds how many storms there are.
+const stormSize, stormRounds = 90, 12

@@ -14,6 +14,8 @@ import (
 // traffic stands between workers and engine: it counts what moves, knows the operation of every job, and puts faults in.
 type traffic struct {
 	moved atomic.Int64
+	// told is asked before an answer reaches the engine, nil = nobody (INV16).
+	told atomic.Pointer[func(operation string)]
 
 	mu     sync.Mutex
 	jobs   map[int64]string // operation id by job key
@@ -86,6 +88,9 @@ func watch(e *engine.Engine) *traffic {
 			t.mu.Lock()
 			operation := t.jobs[key]
 			t.mu.Unlock()
+			if told := t.told.Load(); told != nil && method == "CompleteJob" && operation != "" {
+				(*told)(operation)
+			}
 			if w := t.take(method, operation); w != nil {
 				return w.do(ctx, next)
 			}
