@@ -5,7 +5,7 @@ GOLANGCI_VERSION := v2.12.2
 GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
 DEMO_ARGS ?=
 
-.PHONY: help demo test check ci clients soak fmt lint vet bpmn-lint rules demo-audit bench fuzz build clean
+.PHONY: help demo test check ci clients kafka soak fmt lint vet bpmn-lint rules demo-audit bench fuzz build clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,8 +24,8 @@ check: setup-postgres vet ## gofmt, vet, and every test with -race on a real Pos
 	go test -race -shuffle=on -timeout 10m ./...
 	@echo "tier check left out: golangci-lint, BPMN lint with npm, official clients, rules switched off, the demo's audit (make ci); long random plans (make soak)"
 
-ci: lint bpmn-lint check clients rules demo-audit ## everything that gates a landing, at most 25 minutes
-	@echo "tier ci left out: real Apache Kafka, browser tests (not built yet); long random plans (make soak)"
+ci: lint bpmn-lint check clients rules demo-audit kafka ## everything that gates a landing, at most 25 minutes
+	@echo "tier ci left out: Kafka of three nodes, browser tests (not built yet); long random plans (make soak)"
 
 soak: setup-postgres ## long random plans
 	go test -count=1 -timeout 60m -tags soak ./...
@@ -52,6 +52,9 @@ rules: setup-postgres ## switch each rule of the effect path off and see its tes
 
 clients: ## official clients of npm and Maven, FEEL and BPMN validators, against ours
 	JOURNEYMAN_CACHE=$(CACHE) go test -count=1 -timeout 15m -tags clients ./test/clients/... ./test/feel/...
+
+kafka: setup-postgres ## transport suite, relay order and loss, inbox on a real Apache Kafka (Java 17; Maven once), about a minute
+	JOURNEYMAN_CACHE=$(CACHE) go run ./test/kafka go test -count=1 -p 1 -timeout 10m -tags kafka ./events/kafka ./events/inbox ./outbox
 
 demo-audit: build ## run the demo and check its summary
 	test/demo/audit.sh

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/eventstest"
 	"github.com/vitrip/journeyman/events/kafka"
 	"github.com/vitrip/journeyman/internal/crash"
 	"github.com/vitrip/journeyman/outbox"
@@ -25,6 +25,7 @@ import (
 const (
 	envChild   = "JOURNEYMAN_TEST_OUTBOX_CHILD" // DSN
 	envBrokers = "JOURNEYMAN_TEST_OUTBOX_BROKERS"
+	envPrefix  = "JOURNEYMAN_TEST_OUTBOX_PREFIX"
 	envArm     = "JOURNEYMAN_TEST_OUTBOX_ARM"
 	envLog     = "JOURNEYMAN_TEST_OUTBOX_LOG"
 )
@@ -40,7 +41,7 @@ func child(dsn string) {
 		if err != nil {
 			return err
 		}
-		k, err := kafka.New(kafka.Config{Brokers: strings.Split(os.Getenv(envBrokers), ",")})
+		k, _, err := dial(strings.Split(os.Getenv(envBrokers), ","), os.Getenv(envPrefix))
 		if err != nil {
 			return err
 		}
@@ -55,18 +56,31 @@ func child(dsn string) {
 }
 
 // broker of real wire format, and what a consumer sees of it.
-func kafkaFor(t *testing.T, partitions int) (*kafka.Client, []string) {
+type realWire struct {
+	eventstest.Broker
+	addrs  []string
+	prefix string // of topics and groups
+}
+
+// dial gives a client whose topics and groups carry a prefix.
+func dial(addrs []string, prefix string) (eventstest.Broker, func() error, error) {
+	k, err := kafka.New(kafka.Config{Brokers: addrs})
+	if err != nil {
+		return eventstest.Broker{}, nil, err
+	}
+	return eventstest.Shared(eventstest.Broker{Publisher: k, Subscriber: k, Admin: k}, prefix), k.Close, nil
+}
+
+func kafkaFor(t *testing.T, partitions int) realWire {
 	t.Helper()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
+	k := realWire{}
+	k.addrs, k.prefix = brokers(t)
+	var stop func() error
+	var err error
+	if k.Broker, stop, err = dial(k.addrs, k.prefix); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(cluster.Close)
-	k, err := kafka.New(kafka.Config{Brokers: cluster.ListenAddrs()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = k.Close() })
+	t.Cleanup(func() { _ = stop() })
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	topics := catalog(t).Topics()
@@ -76,11 +90,11 @@ func kafkaFor(t *testing.T, partitions int) (*kafka.Client, []string) {
 	if err := k.EnsureTopics(ctx, 1, topics...); err != nil {
 		t.Fatal(err)
 	}
-	return k, cluster.ListenAddrs()
+	return k
 }
 
 // topicLog reads n distinct messages, and what repeats came before the last of them, in order per key and topic.
-func (f *fixture) topicLog(k *kafka.Client, n int, topics ...string) []events.Record {
+func (f *fixture) topicLog(k events.Subscriber, n int, topics ...string) []events.Record {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.ctx, 30*time.Second)
 	defer cancel()
@@ -111,7 +125,7 @@ func TestRelay_KilledAtEachStep(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			f := setup(t)
-			k, addrs := kafkaFor(t, 4)
+			k := kafkaFor(t, 4)
 			const n = 60
 			for i := range n / 2 {
 				key := fmt.Sprintf("K-%d", i%5)
@@ -121,7 +135,7 @@ func TestRelay_KilledAtEachStep(t *testing.T) {
 			}
 			log := filepath.Join(t.TempDir(), "points")
 			cmd := exec.CommandContext(f.ctx, os.Args[0])
-			cmd.Env = append(os.Environ(), envChild+"="+f.pool.Config().ConnString(), envBrokers+"="+strings.Join(addrs, ","), envArm+"="+point+":2", envLog+"="+log)
+			cmd.Env = append(os.Environ(), envChild+"="+f.pool.Config().ConnString(), envBrokers+"="+strings.Join(k.addrs, ","), envPrefix+"="+k.prefix, envArm+"="+point+":2", envLog+"="+log)
 			out, err := cmd.CombinedOutput()
 			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL { //nolint:forcetypeassert // Unix
 				t.Fatalf("child ended with %v, want SIGKILL\n%s", err, out)
@@ -149,7 +163,7 @@ func TestRelay_KilledAtEachStep(t *testing.T) {
 func TestRelay_OrderAndLossOverKafka(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	k, _ := kafkaFor(t, 4)
+	k := kafkaFor(t, 4)
 	for range 4 {
 		f.relay(k, func(c *outbox.RelayConfig) { c.Batch = 200; c.Lease = time.Second })
 	}

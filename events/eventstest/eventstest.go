@@ -17,11 +17,11 @@ import (
 
 // Broker is a transport under test. Publisher, Subscriber and Admin may be one value.
 type Broker struct {
-	Publisher  events.Publisher
-	Subscriber events.Subscriber
-	Admin      events.Admin
-	MaxBytes   int           // a record above it is refused for good; 0 = do not try
-	Settle     time.Duration // within which everything must happen, 0 means 30 s
+	events.Publisher
+	events.Subscriber
+	events.Admin
+	MaxBytes int           // a record above it is refused for good; 0 = do not try
+	Settle   time.Duration // within which everything must happen, 0 means 30 s
 }
 
 // Transport runs the suite. open gives a connection to an empty broker; it is

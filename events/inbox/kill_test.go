@@ -10,13 +10,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/events/inbox"
-	"github.com/vitrip/journeyman/events/kafka"
 	"github.com/vitrip/journeyman/internal/crash"
 )
 
@@ -24,6 +22,7 @@ import (
 const (
 	envChild   = "JOURNEYMAN_TEST_INBOX_CHILD" // DSN
 	envBrokers = "JOURNEYMAN_TEST_INBOX_BROKERS"
+	envPrefix  = "JOURNEYMAN_TEST_INBOX_PREFIX"
 	envArm     = "JOURNEYMAN_TEST_INBOX_ARM"
 	envLog     = "JOURNEYMAN_TEST_INBOX_LOG"
 )
@@ -39,7 +38,7 @@ func child() {
 		if err != nil {
 			return err
 		}
-		k, err := kafka.New(kafka.Config{Brokers: strings.Split(os.Getenv(envBrokers), ","), SessionTimeout: time.Second})
+		k, _, err := dial(strings.Split(os.Getenv(envBrokers), ","), os.Getenv(envPrefix))
 		if err != nil {
 			return err
 		}
@@ -74,7 +73,7 @@ func TestInbox_Killed(t *testing.T) {
 			f.publish(all...)
 			log := filepath.Join(t.TempDir(), "points")
 			cmd := exec.CommandContext(f.ctx, os.Args[0])
-			cmd.Env = append(os.Environ(), envChild+"="+f.dsn, envBrokers+"="+strings.Join(f.addrs, ","), envArm+"="+point+":7", envLog+"="+log)
+			cmd.Env = append(os.Environ(), envChild+"="+f.dsn, envBrokers+"="+strings.Join(f.addrs, ","), envPrefix+"="+f.mine, envArm+"="+point+":7", envLog+"="+log)
 			out, err := cmd.CombinedOutput()
 			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL { //nolint:forcetypeassert // Unix
 				t.Fatalf("child ended with %v, want SIGKILL\n%s", err, out)

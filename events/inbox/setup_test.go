@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"go.uber.org/goleak"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/eventstest"
 	"github.com/vitrip/journeyman/events/inbox"
 	"github.com/vitrip/journeyman/events/kafka"
 	"github.com/vitrip/journeyman/internal/postgres/pgtest"
@@ -59,8 +59,9 @@ type fixture struct {
 	ctx   context.Context
 	dsn   string
 	pool  *pgxpool.Pool
-	kafka *kafka.Client
+	kafka eventstest.Broker
 	addrs []string
+	mine  string // prefix of topics and groups
 	cat   *events.Catalog
 	stage *outbox.Stager
 	desk  *inbox.Desk
@@ -84,16 +85,12 @@ func setup(t *testing.T) *fixture {
 	if _, err := f.pool.Exec(ctx, `CREATE TABLE applied (n bigserial, key text, id text, body text)`); err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100*time.Millisecond))
-	if err != nil {
+	f.addrs, f.mine = brokers(t)
+	var stop func() error
+	if f.kafka, stop, err = dial(f.addrs, f.mine); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(cluster.Close)
-	f.addrs = cluster.ListenAddrs()
-	if f.kafka, err = kafka.New(kafka.Config{Brokers: f.addrs, SessionTimeout: time.Second}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.kafka.Close() })
+	t.Cleanup(func() { _ = stop() })
 	if err := f.kafka.EnsureTopics(ctx, 1, f.cat.Topics()...); err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +98,15 @@ func setup(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// dial gives a client whose topics and groups carry a prefix.
+func dial(addrs []string, prefix string) (eventstest.Broker, func() error, error) {
+	k, err := kafka.New(kafka.Config{Brokers: addrs, SessionTimeout: time.Second})
+	if err != nil {
+		return eventstest.Broker{}, nil, err
+	}
+	return eventstest.Shared(eventstest.Broker{Publisher: k, Subscriber: k, Admin: k}, prefix), k.Close, nil
 }
 
 // run starts an inbox; the returned function stops it and waits.

@@ -15,7 +15,7 @@ import (
 
 // EnsureTopics creates the topics that are missing and checks the others as
 // [events.Admin] says. replication is the number of copies of each partition,
-// 1 only outside production. It waits until the brokers know the new topics, or ctx ends.
+// 1 only outside production. It waits until the brokers serve the new topics, or ctx ends.
 func (c *Client) EnsureTopics(ctx context.Context, replication int, topics ...events.TopicSpec) error {
 	if replication < 1 {
 		return fmt.Errorf("kafka: replication %d, want 1 or more", replication)
@@ -55,7 +55,10 @@ func (c *Client) EnsureTopics(ctx context.Context, replication int, topics ...ev
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return c.await(ctx, topics)
+	if err := c.await(ctx, topics); err != nil {
+		return err
+	}
+	return c.serve(ctx, missing)
 }
 
 func wrongCount(t events.TopicSpec, n int) error {
@@ -88,6 +91,49 @@ func (c *Client) await(ctx context.Context, topics []events.TopicSpec) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// serve waits until each partition's leader answers for it: a broker's view of
+// the cluster shows a new topic's leaders before these have taken up their
+// partitions, and records sent meanwhile are refused.
+func (c *Client) serve(ctx context.Context, topics []kafka.TopicConfig) error {
+	tick := time.NewTicker(c.cfg.MetadataTTL / 5)
+	defer tick.Stop()
+	ask := map[string][]kafka.OffsetRequest{}
+	for _, t := range topics {
+		for p := range t.NumPartitions {
+			ask[t.Topic] = append(ask[t.Topic], kafka.LastOffsetOf(p))
+		}
+	}
+	for {
+		err := c.leaders(ctx, ask)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("kafka: new topics are not served yet: %w", errors.Join(ctx.Err(), err))
+		case <-tick.C:
+		}
+	}
+}
+
+func (c *Client) leaders(ctx context.Context, ask map[string][]kafka.OffsetRequest) error {
+	res, err := c.api.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: ask})
+	if err != nil {
+		return err
+	}
+	for topic, want := range ask {
+		if got := len(res.Topics[topic]); got < len(want) {
+			return fmt.Errorf("topic %s: %d of %d partitions", topic, got, len(want))
+		}
+		for _, p := range res.Topics[topic] {
+			if p.Error != nil {
+				return fmt.Errorf("topic %s partition %d: %w", topic, p.Partition, p.Error)
+			}
+		}
+	}
+	return nil
 }
 
 // shape is how a topic stands at the brokers. copies is the smallest number of any partition's.
