@@ -33,7 +33,10 @@ type Worker struct {
 	mu   sync.Mutex
 	held map[*held]struct{} // received and not done, for the extender
 	free chan struct{}      // a slot of MaxJobsActive came free
-	ran  atomic.Bool
+
+	breakers map[string]*breaker // by job type
+	intakes  []*intake
+	ran      atomic.Bool
 }
 
 // New makes a worker for the tables of cfg.Schema behind pool. All mistakes in mux and cfg are reported at once. The worker
@@ -63,6 +66,11 @@ func newWorker(conn gateway, pool *pgxpool.Pool, mux *Mux, cfg Config) (*Worker,
 	}
 	w := &Worker{rt: rt, conn: conn, cfg: cfg, tracer: cfg.TracerProvider.Tracer(tracerName), held: map[*held]struct{}{}, free: make(chan struct{}, 1)}
 	w.slots = semaphore.NewWeighted(int64(cfg.Concurrency))
+	w.breakers = map[string]*breaker{}
+	for _, t := range mux.Types() {
+		w.intakes = append(w.intakes, newIntake(t))
+		w.breakers[t] = newBreaker(cfg.NoBreaker, cfg.BreakerBackoff)
+	}
 	acked, err := Acknowledged(cfg.Schema)
 	if err != nil {
 		rt.Close()
@@ -136,6 +144,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.rt.Close()
 	}()
 	if err := w.rt.store.Beat(ctx, w.rt.control, w.rt.process); err != nil {
+		if ctx.Err() != nil {
+			return nil // cancelled before anything was taken
+		}
 		return fmt.Errorf("worker: %w", err)
 	}
 	// Three lives: polling ends with ctx; handlers are cut off after the drain; sender and heartbeat outlive both.
@@ -147,8 +158,12 @@ func (w *Worker) Run(ctx context.Context) error {
 	outer.Go(func() { w.beat(last) })
 	outer.Go(func() { w.extend(last) })
 	sweeps.Go(func() { _ = w.rt.Run(ctx) })
-	for _, t := range w.rt.mux.Types() {
-		polls.Go(func() { w.poll(ctx, hard, t, &jobs) })
+	for _, in := range w.intakes {
+		if w.streams(in.jobType) {
+			in.stream = StreamDown
+			polls.Go(func() { w.stream(ctx, hard, in, &jobs) })
+		}
+		polls.Go(func() { w.poll(ctx, hard, in, &jobs) })
 	}
 	polls.Wait() // after ctx
 	drained := make(chan struct{})
