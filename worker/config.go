@@ -60,6 +60,7 @@ type Config struct {
 	Name          string // worker name shown by the engine; "" = "journeyman"
 	Schema        string // PostgreSQL schema; "" = "journeyman"
 	Tenants       []string
+	PollOnly      bool // no job streams for any type; see the option of the same name for one type
 
 	Stager   Stager        // nil = handlers must not emit
 	Saga     Saga          // nil = jobs with a sagaId are FATAL
@@ -76,7 +77,9 @@ type Config struct {
 	SweepEvery     time.Duration // expired leases and gone answers; 2 s, jittered
 	Backoff        outcome.Backoff
 	UnknownBackoff outcome.Backoff // for unknown results; 1 s doubling to 1 min
-	PollBackoff    outcome.Backoff // for polls that fail; 100 ms doubling to 10 s
+	PollBackoff    outcome.Backoff // for polls and streams that fail; 100 ms doubling to 10 s
+	BreakerBackoff outcome.Backoff // between probes of a job type whose jobs fail in masses; 500 ms doubling to 15 s
+	NoBreaker      bool            // never slow a job type down because its jobs fail
 
 	BudgetWarn   int           // bytes completed per process instance that are logged; 50 KB
 	BudgetLimit  int           // bytes where BudgetPolicy applies; 100 KB
@@ -121,6 +124,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.PollBackoff == (outcome.Backoff{}) {
 		c.PollBackoff = outcome.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Second, Factor: 2, Floor: 20 * time.Millisecond}
+	}
+	if c.BreakerBackoff == (outcome.Backoff{}) {
+		c.BreakerBackoff = outcome.Backoff{Min: 500 * time.Millisecond, Max: 15 * time.Second, Factor: 2, Floor: 100 * time.Millisecond}
 	}
 	if c.TracerProvider == nil {
 		c.TracerProvider = otel.GetTracerProvider()
@@ -172,7 +178,7 @@ func (c Config) check() error {
 	if c.BudgetPolicy != BudgetWarn && c.BudgetPolicy != BudgetRefuse {
 		bad("budget policy %q: want %q or %q", c.BudgetPolicy, BudgetWarn, BudgetRefuse)
 	}
-	for name, b := range map[string]outcome.Backoff{"backoff": c.Backoff, "unknown backoff": c.UnknownBackoff, "poll backoff": c.PollBackoff} {
+	for name, b := range map[string]outcome.Backoff{"backoff": c.Backoff, "unknown backoff": c.UnknownBackoff, "poll backoff": c.PollBackoff, "breaker backoff": c.BreakerBackoff} {
 		if err := b.Check(); err != nil {
 			bad("%s: %w", name, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/rs/zerolog"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -29,9 +30,11 @@ type site struct {
 	ctx  context.Context
 	eng  *engine.Engine
 	conn *zeebe.Conn
-	rest *rest.Client
-	pool *pgxpool.Pool
-	runs atomic.Int64
+
+	conn2 *zeebe.Conn // of the worker; nil = conn
+	rest  *rest.Client
+	pool  *pgxpool.Pool
+	runs  atomic.Int64
 }
 
 const model = `<?xml version="1.0" encoding="UTF-8"?>
@@ -105,26 +108,43 @@ func (s *site) start(f worker.Func[hold, map[string]any], edit func(*worker.Conf
 		return err
 	})))
 	cfg := worker.Config{
-		MaxJobsActive: 8, Concurrency: 2, Elements: s.rest, SweepEvery: 100 * time.Millisecond, PollWait: time.Second,
+		MaxJobsActive: 8, Concurrency: 2, Elements: s.rest, Log: zerolog.New(zerolog.NewTestWriter(s.t)).Level(zerolog.InfoLevel), SweepEvery: 100 * time.Millisecond, PollWait: time.Second,
 		Backoff: outcome.Backoff{Min: 10 * time.Millisecond, Max: 50 * time.Millisecond, Factor: 2},
 	}
 	if edit != nil {
 		edit(&cfg)
 	}
-	w, err := worker.New(s.conn, s.pool, mux, cfg)
+	return s.run(mux, cfg)
+}
+
+// run runs a worker until the test ends.
+func (s *site) run(mux *worker.Mux, cfg worker.Config) *worker.Worker {
+	s.t.Helper()
+	w, stop := s.runUntil(mux, cfg)
+	s.t.Cleanup(stop)
+	return w
+}
+
+// runUntil runs a worker until stop, which waits for its end.
+func (s *site) runUntil(mux *worker.Mux, cfg worker.Config) (w *worker.Worker, stop func()) {
+	s.t.Helper()
+	conn := s.conn
+	if s.conn2 != nil {
+		conn = s.conn2
+	}
+	w, err := worker.New(conn, s.pool, mux, cfg)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
-	s.t.Cleanup(func() {
+	return w, func() {
 		cancel()
 		if err := <-done; err != nil {
 			s.t.Errorf("Run: %v", err)
 		}
-	})
-	return w
+	}
 }
 
 func (s *site) create(key string) int64 {
@@ -138,7 +158,12 @@ func (s *site) create(key string) int64 {
 
 func (s *site) until(what string, ok func() bool) {
 	s.t.Helper()
-	end := time.Now().Add(20 * time.Second)
+	s.within(20*time.Second, what, ok)
+}
+
+func (s *site) within(d time.Duration, what string, ok func() bool) {
+	s.t.Helper()
+	end := time.Now().Add(d)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

@@ -31,6 +31,7 @@ func (w *Worker) work(drain, hard context.Context, h *held) {
 		}
 		res := w.run(hard, h, alone)
 		w.slots.Release(slots)
+		w.ended(h, res)
 		switch res.kind {
 		case answered:
 			return

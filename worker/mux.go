@@ -51,6 +51,16 @@ func (m *Mux) Types() []string {
 	return t
 }
 
+// pollOnly reports whether a job type, or the handler that it compensates, asks for polling alone.
+func (m *Mux) pollOnly(jobType string) bool {
+	for t, s := range m.forward {
+		if s.opt.pollOnly && (t == jobType || s.opt.undo != nil && s.opt.undo.jobType == jobType) {
+			return true
+		}
+	}
+	return false
+}
+
 // undoTypes maps the compensation job types to true.
 func (m *Mux) undoTypes() map[string]bool {
 	t := map[string]bool{}

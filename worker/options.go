@@ -41,6 +41,7 @@ type options struct {
 	rate       float64
 	cost       time.Duration
 	timeout    time.Duration
+	pollOnly   bool
 	amount     func(input json.RawMessage) (json.RawMessage, error)
 	amountType reflect.Type
 }
@@ -129,6 +130,10 @@ func Timeout(d time.Duration) Option { return option(func(o *options) { o.timeou
 func Expect(jobsPerSecond float64, cost time.Duration) Option {
 	return option(func(o *options) { o.rate, o.cost = jobsPerSecond, cost })
 }
+
+// PollOnly makes jobs of this type, and of its compensation, come by polling alone, where others are streamed (spec W1). A
+// stream pushes at once and costs a poll nothing; polling alone leaves the choice of the next worker to who asks first.
+func PollOnly() Option { return option(func(o *options) { o.pollOnly = true }) }
 
 // Amount tells the ledger how much money the effect puts at risk, in minor units.
 func Amount[In any](f func(In) (minor int64, currency string)) Option {

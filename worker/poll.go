@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
@@ -56,18 +57,33 @@ func (h *held) deadline() time.Time {
 }
 
 // poll activates jobs of one type until ctx ends. Every way out of a request, errors of any kind included, leads to the next.
-func (w *Worker) poll(ctx, hard context.Context, jobType string, jobs *sync.WaitGroup) {
+// Beside an open stream it only fills back what a stream does not bring: the backlog from before it opened, and what the gateway
+// passed by while we were full. It asks then without waiting at the gateway, at once after a change, seldom when there is nothing.
+func (w *Worker) poll(ctx, hard context.Context, in *intake, jobs *sync.WaitGroup) {
+	jobType := in.jobType
 	names := w.fetch(jobType)
 	share := max(1, w.cfg.MaxJobsActive/len(w.rt.mux.Types()))
 	most := share
-	failures := 0
+	failures, empty := 0, 0
+	if in.is(StreamDown) {
+		in.quiet(ctx, time.Second) // the first stream is being opened: a long poll now would hold places that it needs
+	}
 	for ctx.Err() == nil {
-		n := w.reserve(ctx, min(share, most))
+		want := min(share, most)
+		if w.breaker(jobType).probe(ctx) {
+			want = 1
+		}
+		n := w.reserve(ctx, want)
 		if n == 0 {
 			return
 		}
+		fill := in.is(StreamUp)
+		wait := w.cfg.PollWait
+		if fill {
+			wait = 0
+		}
 		got, err := w.conn.Activate(ctx, zeebe.ActivateRequest{
-			Type: jobType, Worker: w.cfg.Name, MaxJobs: int32(n), Timeout: w.cfg.JobTimeout, Wait: w.cfg.PollWait, Variables: names, Tenants: w.cfg.Tenants,
+			Type: jobType, Worker: w.cfg.Name, MaxJobs: int32(n), Timeout: w.cfg.JobTimeout, Wait: wait, Variables: names, Tenants: w.cfg.Tenants,
 		})
 		received := time.Now()
 		if len(got) > n {
@@ -75,9 +91,18 @@ func (w *Worker) poll(ctx, hard context.Context, jobType string, jobs *sync.Wait
 		} else {
 			w.release(n - len(got))
 		}
+		in.count(&in.polled, len(got))
 		w.accept(ctx, hard, jobType, got, received, jobs)
 		if err == nil {
 			failures, most = 0, share
+			if len(got) > 0 {
+				empty = 0
+			} else if fill && in.is(StreamUp) {
+				empty++
+				if in.quiet(ctx, w.fillWait(empty)) {
+					empty = 0
+				}
+			}
 			continue
 		}
 		if ctx.Err() != nil {
@@ -87,12 +112,31 @@ func (w *Worker) poll(ctx, hard context.Context, jobType string, jobs *sync.Wait
 		if zeebe.Code(err) == zeebe.ResourceExhausted && strings.Contains(err.Error(), "larger than max") {
 			most = max(1, most/2) // too much for one message: ask for fewer
 		}
-		wait := w.cfg.PollBackoff.Wait(failures)
-		w.cfg.Log.Warn().Err(err).Str("job_type", jobType).Dur("wait", wait).Msg("activation failed, will poll again")
-		if pause(ctx, wait) != nil {
+		pausing := w.cfg.PollBackoff.Wait(failures)
+		w.cfg.Log.Warn().Err(err).Str("job_type", jobType).Dur("wait", pausing).Msg("activation failed, will poll again")
+		if pause(ctx, pausing) != nil {
 			return
 		}
 	}
+}
+
+// fillWait is the pause between polls that find nothing beside an open stream: doubling up to half a PollWait, jittered.
+func (w *Worker) fillWait(empty int) time.Duration {
+	d := min(100*time.Millisecond<<min(empty, 12), max(w.cfg.PollWait, 200*time.Millisecond))
+	return d/2 + rand.N(d/2+1) //nolint:gosec // jitter
+}
+
+// quiet waits for d or a nudge, and reports whether it was nudged.
+func (in *intake) quiet(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	case <-in.nudge:
+		return true
+	}
+	return false
 }
 
 // fetch lists the variables to ask for: what the handler declares, the correlation variables, and for a compensation its forward operation.
@@ -125,6 +169,21 @@ func (w *Worker) reserve(ctx context.Context, n int) int {
 		case <-ctx.Done():
 			return 0
 		case <-w.free:
+		}
+	}
+}
+
+// tryReserve takes up to n of the free places at once; 0 = there is none.
+func (w *Worker) tryReserve(n int) int {
+	for {
+		cur := w.active.Load()
+		room := int64(w.cfg.MaxJobsActive) - cur
+		if room <= 0 {
+			return 0
+		}
+		take := min(room, int64(n))
+		if w.active.CompareAndSwap(cur, cur+take) {
+			return int(take)
 		}
 	}
 }

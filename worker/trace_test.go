@@ -36,7 +36,7 @@ func TestWorker_spans(t *testing.T) {
 	}
 	attrs := map[string]string{}
 	for _, a := range span.Attributes {
-		attrs[string(a.Key)] = a.Value.Emit()
+		attrs[string(a.Key)] = a.Value.String()
 	}
 	for name, want := range map[string]string{"operation_id": "op-1", "outcome": "SUCCESS"} {
 		if attrs[name] != want {

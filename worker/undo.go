@@ -123,15 +123,15 @@ func (r *Runtime) revoke(ctx context.Context, job *task, forward, reason string)
 		}
 		return op, !found, "", nil
 	}
-	fail := func(err error) (dedup.Operation, bool, string, *result) {
+	fail := func(err error) *result {
 		if waited(err) {
-			return op, false, "", &result{kind: busy, reason: "the forward operation runs"}
+			return &result{kind: busy, reason: "the forward operation runs"}
 		}
-		return op, false, "", &result{kind: retry, err: outcome.Classify(err)}
+		return &result{kind: retry, err: outcome.Classify(err)}
 	}
 	pc, err := r.pool.Acquire(ctx)
 	if err != nil {
-		return fail(err)
+		return op, false, "", fail(err)
 	}
 	defer pc.Release()
 	conn := pc.Conn()
@@ -145,7 +145,7 @@ func (r *Runtime) revoke(ctx context.Context, job *task, forward, reason string)
 	r.begin(b)
 	r.store.QueueRevoke(b, forward, m.Tenant, m.BusinessKey, m.SagaID, reason, r.cfg.Retain, &rev)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
-		return fail(err)
+		return op, false, "", fail(err)
 	}
 	op = rev.Operation
 	if op.State != dedup.Revoked && op.Owner == "" {
@@ -167,7 +167,7 @@ func (r *Runtime) revoke(ctx context.Context, job *task, forward, reason string)
 	case committed:
 		return op, rev.Absent, "", nil
 	case notCommitted:
-		return fail(err)
+		return op, false, "", fail(err)
 	default:
 		_ = conn.Close(context.WithoutCancel(ctx))
 		return op, false, "", &result{kind: busy, reason: "unknown commit"}

@@ -39,6 +39,8 @@ type Config struct {
 	KeepAlive time.Duration                                            // ping of an idle connection; 0 = 45 s, at least 10 s
 	UserAgent string
 	Log       zerolog.Logger
+
+	KeepAliveTimeout time.Duration // wait for the answer to a ping before the connection counts as dead; 0 = 20 s
 }
 
 // DefaultCluster names the cluster of a Config that names none.
@@ -53,6 +55,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.KeepAlive == 0 {
 		c.KeepAlive = 45 * time.Second
+	}
+	if c.KeepAliveTimeout == 0 {
+		c.KeepAliveTimeout = 20 * time.Second
 	}
 	if c.Address == "" && c.Dialer != nil {
 		c.Address = "gateway"
@@ -77,6 +82,9 @@ func (c Config) check() error {
 	if c.KeepAlive < 10*time.Second {
 		errs = append(errs, fmt.Errorf("zeebe keep-alive %s: want 10s or more, gateways close faster pingers", c.KeepAlive))
 	}
+	if c.KeepAliveTimeout < 0 {
+		errs = append(errs, fmt.Errorf("zeebe keep-alive timeout %s: want above 0", c.KeepAliveTimeout))
+	}
 	if len(c.Cluster) > 200 {
 		errs = append(errs, fmt.Errorf("zeebe cluster: %d bytes, want at most 200", len(c.Cluster)))
 	}
@@ -88,6 +96,9 @@ type Conn struct {
 	cfg    Config
 	cc     *grpc.ClientConn
 	client pb.GatewayClient
+
+	sc      *grpc.ClientConn // for job streams; connects at the first one
+	streams pb.GatewayClient
 }
 
 // Dial makes a connection. It does not wait for the gateway: an unreachable one shows at the first call.
@@ -108,7 +119,7 @@ func Dial(cfg Config) (*Conn, error) {
 	}
 	opts := []grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: cfg.KeepAlive, Timeout: 20 * time.Second}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: cfg.KeepAlive, Timeout: cfg.KeepAliveTimeout}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
@@ -132,6 +143,12 @@ func Dial(cfg Config) (*Conn, error) {
 		return nil, fmt.Errorf("zeebe address %q: %w", cfg.Address, err)
 	}
 	c.cc, c.client = cc, pb.NewGatewayClient(cc)
+	sc, err := grpc.NewClient(target, append(opts, grpc.WithInitialWindowSize(StreamWindow))...)
+	if err != nil {
+		_ = cc.Close()
+		return nil, fmt.Errorf("zeebe address %q: %w", cfg.Address, err)
+	}
+	c.sc, c.streams = sc, pb.NewGatewayClient(sc)
 	return c, nil
 }
 
@@ -139,7 +156,7 @@ func Dial(cfg Config) (*Conn, error) {
 func (c *Conn) Cluster() string { return c.cfg.Cluster }
 
 // Close ends the connection; calls under way fail with Canceled.
-func (c *Conn) Close() error { return c.cc.Close() }
+func (c *Conn) Close() error { return errors.Join(c.sc.Close(), c.cc.Close()) }
 
 // bounded gives ctx the configured time-out of one call.
 func (c *Conn) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
