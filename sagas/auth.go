@@ -17,14 +17,17 @@ type Principal struct {
 	Actor  events.Actor
 }
 
-// Authenticator finds out who sends a request. ErrUnauthenticated = nobody we know, a 401; any other error
-// is a 503. Safe for concurrent use.
+// Authenticator finds out who sends a request. ErrUnauthenticated = nobody we know, a 401; ErrForbidden = known, but
+// not allowed to use this API, a 403; any other error is a 503. Safe for concurrent use.
 type Authenticator interface {
 	Authenticate(r *http.Request) (Principal, error)
 }
 
 // ErrUnauthenticated is what an [Authenticator] returns for a request without valid credentials.
 var ErrUnauthenticated = errors.New("not authenticated")
+
+// ErrForbidden is what an [Authenticator] returns for valid credentials that lack the permission this API needs.
+var ErrForbidden = errors.New("not permitted")
 
 // StaticTokens authenticates by a fixed bearer token per tenant: for demonstrations, nothing else.
 type StaticTokens struct {

@@ -16,8 +16,16 @@ func (a *api) cancel(w http.ResponseWriter, r request) {
 	if !ok {
 		return
 	}
+	when, ok := a.precondition(w, r)
+	if !ok {
+		return
+	}
+	if !rec.Gone && !when.holds(rec) {
+		a.lost(w, rec)
+		return
+	}
 	if rec.terminal() {
-		a.answer(w, rec, false)
+		a.answer(w, r, rec, false)
 		return
 	}
 	if rec.StartState == "pending" {
@@ -30,7 +38,7 @@ func (a *api) cancel(w http.ResponseWriter, r request) {
 		a.unavailable(w, r.Request, rec.ID, err)
 		return
 	}
-	a.answer(w, rec, false)
+	a.answer(w, r, rec, false)
 }
 
 // Cancel sends the cancel message of a saga through the command queue, unless the saga is decided or closed

@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -115,6 +117,7 @@ func trip(w *world) Type {
 		Partial: func(st worker.Step) (string, any) {
 			return st.ElementID, map[string]any{"status": st.Class}
 		},
+		Docs: Docs{Reasons: map[string]string{"SOLD_OUT": "no room left"}, Segments: map[string][]string{"hotel": {"pending", "SUCCESS", "BUSINESS_ERROR"}}},
 	}
 }
 
@@ -219,7 +222,28 @@ func (w *world) do(srv *httptest.Server, method, path, token, body string, heade
 	if err != nil {
 		w.Error(err)
 	}
+	w.documented(method, path, res, text)
 	return reply{res.StatusCode, res.Header, text}
+}
+
+// documented compares an answer with the route table, which the OpenAPI document is compared with.
+func (w *world) documented(method, path string, res *http.Response, body []byte) {
+	w.Helper()
+	for _, r := range routes() {
+		if r.method != method || strings.Count(r.path, "/") != strings.Count(path, "/") || strings.HasSuffix(r.path, "/cancel") != strings.HasSuffix(path, "/cancel") {
+			continue
+		}
+		types, ok := r.answers[res.StatusCode]
+		if !ok {
+			w.Errorf("%s %s answered %d, which the route does not list", method, r.path, res.StatusCode)
+		}
+		var p Problem
+		if res.Header.Get("Content-Type") == "application/problem+json" {
+			if err := json.Unmarshal(body, &p); err != nil || p.Status != res.StatusCode || !slices.Contains(types, strings.TrimPrefix(p.Type, problemURN)) {
+				w.Errorf("%s %s answered %s, want one of %v", method, r.path, body, types)
+			}
+		}
+	}
 }
 
 func (w *world) post(srv *httptest.Server, token, key, body string, headers ...string) reply {
@@ -426,4 +450,39 @@ func code(err error) string {
 		return o.Code
 	}
 	return ""
+}
+
+// ended drives an operation of the agency, started over HTTP, to its end and delivers what that tells.
+func (w *world) ended(id string, d Decision) {
+	w.Helper()
+	if err := w.bind(id, instance); err != nil {
+		w.Fatal(err)
+	}
+	w.mustRun(id, step{element: "hotel", undo: "hotel.cancel"})
+	if d == Completed {
+		w.mustRun(id, w.confirm(id))
+	} else {
+		if _, err := w.giveUp(id, d); err != nil {
+			w.Fatal(err)
+		}
+		w.undoAll(id)
+	}
+	w.mustClose(id, closeIn{})
+	w.deliver(false)
+}
+
+func id1(key string) string { return OperationID("agency", "trip", key, 1) }
+
+// eventually waits for a condition that other goroutines make true.
+func (w *world) eventually(cond func() bool) {
+	w.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-w.ctx.Done():
+			w.Fatal("it never came true")
+		case <-tick.C:
+		}
+	}
 }

@@ -15,6 +15,12 @@ type HTTPConfig struct {
 	Auth    Authenticator
 	MaxBody int64         // bytes of a request body; 0 = 256 KiB
 	Timeout time.Duration // of one request's work; 0 = 10 s
+
+	// MaxWait is the longest a request may wait for the end with "Prefer: wait=n"; 0 = 20 s. It must be shorter than the
+	// server's write time-out ([Server] has 30 s). A longer wish is cut, and Preference-Applied says to what.
+	MaxWait time.Duration
+	// MaxWaiting is how many requests may wait at a time; 0 = 100. Others are answered at once.
+	MaxWaiting int
 }
 
 const defaultMaxBody = 256 << 10
@@ -26,6 +32,12 @@ func (c HTTPConfig) withDefaults() HTTPConfig {
 	if c.Timeout == 0 {
 		c.Timeout = 10 * time.Second
 	}
+	if c.MaxWait == 0 {
+		c.MaxWait = 20 * time.Second
+	}
+	if c.MaxWaiting == 0 {
+		c.MaxWaiting = 100
+	}
 	return c
 }
 
@@ -34,26 +46,24 @@ func (c HTTPConfig) withDefaults() HTTPConfig {
 //	POST /v1/operations/{type}          start, or poll with the same Idempotency-Key
 //	GET  /v1/operations/{id}            status
 //	POST /v1/operations/{id}/cancel     ask for a cancel
+//	GET  /v1/openapi.yaml               what this API is, as OpenAPI 3.1; needs no credentials
 //
 // Errors are RFC 9457 problem documents. It refuses a configuration without Auth.
 func (s *Sagas) Handler(cfg HTTPConfig) (http.Handler, error) {
 	if cfg.Auth == nil {
 		return nil, errors.New("sagas HTTP: Auth is nil, want an Authenticator")
 	}
-	if cfg.MaxBody < 0 || cfg.Timeout < 0 {
-		return nil, errors.New("sagas HTTP: MaxBody and Timeout must not be negative")
+	if cfg.MaxBody < 0 || cfg.Timeout < 0 || cfg.MaxWait < 0 || cfg.MaxWaiting < 0 {
+		return nil, errors.New("sagas HTTP: MaxBody, Timeout, MaxWait and MaxWaiting must not be negative")
 	}
-	a := &api{Sagas: s, cfg: cfg.withDefaults()}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/operations/{type}", a.guard(a.post))
-	mux.HandleFunc("GET /v1/operations/{id}", a.guard(a.get))
-	mux.HandleFunc("POST /v1/operations/{id}/cancel", a.guard(a.cancel))
-	mux.HandleFunc("/v1/operations/{id}", a.method("GET, POST"))
-	mux.HandleFunc("/v1/operations/{id}/cancel", a.method("POST"))
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		writeProblem(w, http.StatusNotFound, problemNotFound, "There is nothing here", "")
-	})
-	return mux, nil
+	cfg = cfg.withDefaults()
+	a := &api{Sagas: s, cfg: cfg, waiting: make(chan struct{}, cfg.MaxWaiting)}
+	document, err := s.OpenAPI()
+	if err != nil {
+		return nil, err
+	}
+	a.document = document
+	return a.mux(), nil
 }
 
 // Server is an http.Server for a handler with every time-out set, so that slow clients hold nothing for ever.
@@ -67,7 +77,9 @@ func Server(h http.Handler) *http.Server {
 
 type api struct {
 	*Sagas
-	cfg HTTPConfig
+	cfg      HTTPConfig
+	waiting  chan struct{} // one place per request that waits for an end
+	document []byte        // OpenAPI
 }
 
 // request is one authenticated request.
@@ -75,6 +87,7 @@ type request struct {
 	*http.Request
 	principal Principal
 	arrived   time.Time
+	whole     context.Context // ends with the connection; that of the request ends with its time-out
 }
 
 func (a *api) guard(next func(w http.ResponseWriter, r request)) http.HandlerFunc {
@@ -86,13 +99,17 @@ func (a *api) guard(next func(w http.ResponseWriter, r request)) http.HandlerFun
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			a.refuse(w, http.StatusUnauthorized, problemUnauthorized, "Authentication is needed", "send Authorization: Bearer <token>")
 			return
+		case errors.Is(err, ErrForbidden):
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope"`)
+			a.refuse(w, http.StatusForbidden, problemForbidden, "These credentials may not do this", "the token lacks the scope of this API")
+			return
 		case err != nil:
 			a.unavailable(w, r, "", err)
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), a.cfg.Timeout)
 		defer cancel()
-		next(w, request{r.WithContext(ctx), p, arrived})
+		next(w, request{r.WithContext(ctx), p, arrived, r.Context()})
 	}
 }
 
@@ -143,7 +160,7 @@ func (a *api) get(w http.ResponseWriter, r request) {
 		return
 	}
 	a.count.add(func(m *Metrics) { m.Repeats++ })
-	a.answer(w, rec, true)
+	a.answer(w, r, rec, true)
 }
 
 func (a *api) find(w http.ResponseWriter, r request) (rec record, ok bool) {
@@ -162,19 +179,9 @@ func (a *api) find(w http.ResponseWriter, r request) (rec record, ok bool) {
 
 // answer sends the state of a record: the final answer byte for byte, or the progress. poll says whether this counts
 // as a poll of a running operation.
-func (a *api) answer(w http.ResponseWriter, rec record, poll bool) {
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Content-Location", location(rec.ID))
-	if rec.terminal() {
-		a.polls.forget(rec.ID)
-		if rec.Gone {
-			writeProblem(w, http.StatusGone, problemGone, "The operation is past its retention", "its answer is no longer kept; use a new key for a new operation", withOperation(rec.ID))
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set(HeaderReplayed, "true")
-		a.count.add(func(m *Metrics) { m.RepeatsAnswered++ })
-		_, _ = w.Write(rec.Final)
+func (a *api) answer(w http.ResponseWriter, r request, rec record, poll bool) {
+	if rec.terminal() || rec.Gone {
+		a.final(w, rec, true)
 		return
 	}
 	wait := retryAfter[0]
@@ -198,7 +205,34 @@ func (a *api) answer(w http.ResponseWriter, rec record, poll bool) {
 			return
 		}
 	}
-	a.accepted(w, rec, wait, true)
+	a.progress(w, r, rec, wait, true)
+}
+
+// final sends the final answer as it was stored, or says that it is no longer kept.
+func (a *api) final(w http.ResponseWriter, rec record, replayed bool) {
+	a.polls.forget(rec.ID)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Location", location(rec.ID))
+	if rec.Gone {
+		writeProblem(w, http.StatusGone, problemGone, "The operation is past its retention", "its answer is no longer kept; use a new key for a new operation", withOperation(rec.ID))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", rec.etag())
+	if replayed {
+		w.Header().Set(HeaderReplayed, "true")
+		a.count.add(func(m *Metrics) { m.RepeatsAnswered++ })
+	}
+	_, _ = w.Write(rec.Final)
+}
+
+// progress sends the state of a running operation, after waiting for its end when the request prefers that.
+func (a *api) progress(w http.ResponseWriter, r request, rec record, wait time.Duration, replayed bool) {
+	if rec = a.settle(w, r, rec); rec.terminal() {
+		a.final(w, rec, replayed)
+		return
+	}
+	a.accepted(w, rec, wait, replayed)
 }
 
 // inProgress is the body of a 202 (spec I1).
@@ -234,6 +268,8 @@ func (a *api) accepted(w http.ResponseWriter, rec record, wait time.Duration, re
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Location", location(rec.ID))
+	h.Set("Content-Location", location(rec.ID))
+	h.Set("ETag", rec.etag())
 	if replayed {
 		h.Set(HeaderReplayed, "true")
 	}

@@ -48,20 +48,26 @@ func (b *pollBook) state(id string, before int64) *pollState {
 	return st
 }
 
-// creating notes that a request found no record and is about to make one. Call done when its answer is out.
+// creating notes that a request found no record and is about to make one. Call done when its answer is out; calling it again does nothing.
 func (b *pollBook) creating(id string) (done func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	st := b.state(id, 0)
 	st.creating++
+	var once sync.Once
 	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		st.creating--
-		st.created = b.now()
-		if st.answered == 0 {
-			st.notBefore = st.created.Add(retryAfter[0])
-		}
+		once.Do(func() { b.created(st) })
+	}
+}
+
+// created ends what creating began.
+func (b *pollBook) created(st *pollState) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	st.creating--
+	st.created = b.now()
+	if st.answered == 0 {
+		st.notBefore = st.created.Add(retryAfter[0])
 	}
 }
 

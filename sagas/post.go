@@ -30,6 +30,10 @@ func (a *api) post(w http.ResponseWriter, r request) {
 		a.refuse(w, http.StatusBadRequest, problemInvalid, "The request is invalid", err.Error(), withErrors([]*FieldError{{Field: HeaderForceRetry, Reason: "must be true or false, once"}}))
 		return
 	}
+	when, ok := a.precondition(w, r)
+	if !ok {
+		return
+	}
 	body, ok := a.body(w, r)
 	if !ok {
 		return
@@ -46,12 +50,14 @@ func (a *api) post(w http.ResponseWriter, r request) {
 	}
 	rec, err := a.readKey(r.Context(), r.principal.Tenant, t.Name, key)
 	switch {
+	case errors.Is(err, errNoRecord) && when.given:
+		a.lost(w, record{})
 	case errors.Is(err, errNoRecord):
 		a.first(w, r, t, key, body, print)
 	case err != nil:
 		a.unavailable(w, r.Request, "", err)
 	default:
-		a.repeat(w, r, t, rec, body, print, force, false)
+		a.repeat(w, r, t, rec, repeated{body: body, print: print, force: force, when: when})
 	}
 }
 
@@ -74,12 +80,13 @@ func (a *api) first(w http.ResponseWriter, r request, t *Type, key string, body,
 		return
 	}
 	if !made {
-		a.repeat(w, r, t, rec, body, print, false, true)
+		a.repeat(w, r, t, rec, repeated{body: body, print: print, creation: true})
 		return
 	}
 	a.count.add(func(m *Metrics) { m.Started++ })
 	a.fastPath(r.Context(), rec)
-	a.accepted(w, rec, retryAfter[0], false)
+	done() // the wait that may follow is no creation any more
+	a.progress(w, r, rec, retryAfter[0], false)
 }
 
 // fastPath starts the saga at once. When that fails the record stands and the sweep starts it: the 202 is true.
@@ -124,36 +131,47 @@ func (a *api) origin(r request) origin {
 	return origin{Traceparent: r.Header.Get("Traceparent"), Actor: r.principal.Actor}
 }
 
-// repeat answers a request whose key is there. creation says that the request arrived while the record was being made.
-func (a *api) repeat(w http.ResponseWriter, r request, t *Type, rec record, body, print []byte, force, creation bool) {
+// repeated is a request whose key is there.
+type repeated struct {
+	body, print     []byte
+	force, creation bool // creation: it arrived while the record was being made
+	when            precondition
+}
+
+// repeat answers a request whose key is there.
+func (a *api) repeat(w http.ResponseWriter, r request, t *Type, rec record, q repeated) {
 	a.count.add(func(m *Metrics) { m.Repeats++ })
-	if !bytes.Equal(rec.Fingerprint, print) {
+	if !bytes.Equal(rec.Fingerprint, q.print) {
 		a.count.add(func(m *Metrics) { m.Mismatches++ })
 		w.Header().Set("Content-Location", location(rec.ID))
 		writeProblem(w, http.StatusUnprocessableEntity, problemKeyReused, "The key was used with another payload",
 			"the operation that has this key goes on unchanged; use a new key for a new operation", withOperation(rec.ID))
 		return
 	}
-	if force && rec.terminal() && !rec.Gone {
-		a.force(w, r, t, rec, body)
+	if !rec.Gone && !q.when.holds(rec) {
+		a.lost(w, rec)
 		return
 	}
-	creation = creation || a.polls.duringCreation(rec.ID, r.arrived)
-	if creation && !rec.terminal() {
+	if q.force && rec.terminal() && !rec.Gone {
+		a.force(w, r, t, rec, q)
+		return
+	}
+	q.creation = q.creation || a.polls.duringCreation(rec.ID, r.arrived)
+	if q.creation && !rec.terminal() {
 		a.count.add(func(m *Metrics) { m.RepeatsAnswered++ })
-		a.accepted(w, rec, retryAfter[0], true)
+		a.progress(w, r, rec, retryAfter[0], true)
 		return
 	}
-	a.answer(w, rec, true)
+	a.answer(w, r, rec, true)
 }
 
 // force starts a new attempt of an operation that ended failed or expired (spec I7).
-func (a *api) force(w http.ResponseWriter, r request, t *Type, rec record, body []byte) {
+func (a *api) force(w http.ResponseWriter, r request, t *Type, rec record, q repeated) {
 	if rec.State == string(Completed) {
 		a.refuse(w, http.StatusConflict, problemNotRetryable, "The operation has completed", "only a failed or expired operation can be tried again", withOperation(rec.ID))
 		return
 	}
-	plan, ok := a.plan(w, r, t, body)
+	plan, ok := a.plan(w, r, t, q.body)
 	if !ok {
 		return
 	}
@@ -170,17 +188,19 @@ func (a *api) force(w http.ResponseWriter, r request, t *Type, rec record, body 
 		a.unavailable(w, r.Request, next, err)
 		return
 	}
-	if made {
+	switch {
+	case made:
 		a.count.add(func(m *Metrics) { m.ForceRetries++ })
 		a.fastPath(r.Context(), now)
-		a.accepted(w, now, retryAfter[0], false)
-		return
+		done()
+		a.progress(w, r, now, retryAfter[0], false)
+	case !now.Gone && !q.when.holds(now): // a twin was faster, and we were told to act on the old attempt alone
+		a.lost(w, now)
+	case now.terminal():
+		a.answer(w, r, now, true)
+	default:
+		a.progress(w, r, now, retryAfter[0], true) // a twin was faster
 	}
-	if now.terminal() {
-		a.answer(w, now, true)
-		return
-	}
-	a.accepted(w, now, retryAfter[0], true) // a twin was faster
 }
 
 func byteCount(n int64) string {

@@ -66,6 +66,9 @@ type Type struct {
 	// Partial is what a partner sees of one finished step: shown under partial_result.<segment>.
 	// segment "" shows nothing. It is called for SUCCESS and BUSINESS outcomes and must be pure.
 	Partial func(s worker.Step) (segment string, view any)
+
+	// Docs is what the OpenAPI document says about this type: its final reasons and the parts of its partial result.
+	Docs Docs
 }
 
 // Plan is what Parse makes of a request.

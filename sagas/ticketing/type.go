@@ -47,7 +47,7 @@ func Type(cfg TypeConfig) (sagas.Type, error) {
 		Name: TypeName, ProcessID: models.ProcessTicketing,
 		Timeout: cfg.Timeout, Retention: 90 * 24 * time.Hour, Estimate: min(time.Hour, cfg.Timeout),
 		Steps: []string{models.StepTicketRequest, models.StepTicketRecord},
-		Parse: parse, Result: t.result, Partial: partial,
+		Parse: parse, Result: t.result, Partial: partial, Docs: docs(),
 	}, nil
 }
 

@@ -1,0 +1,17 @@
+package ticketing
+
+import (
+	"github.com/vitrip/journeyman/bpmn/models"
+	"github.com/vitrip/journeyman/sagas"
+)
+
+// docs is what the OpenAPI document says about ticketing.
+func docs() sagas.Docs {
+	return sagas.Docs{
+		Reasons: map[string]string{
+			models.CodeTicketingRefused: "the airline refused to issue the tickets",
+			models.CodeOutcomeUnknown:   "the airline did not say in time whether it took the request",
+		},
+		Segments: map[string][]string{"tickets": {"asked", "issued", "failed"}},
+	}
+}
