@@ -177,7 +177,7 @@ func (s *stage) result(r *run) string {
 	if r.saga == refund.TypeName {
 		kind = suppliers.Refund
 	}
-	if c, _ := s.tally(r, "hotel", kind); c.standing() > asInt(r.end.State == "completed") {
+	if c, _ := s.tally(r, "hotel", kind); r.end.final() && c.standing() > asInt(r.end.State == "completed") {
 		text += ", double at the hotel"
 	}
 	if len(r.wrong) > 0 {

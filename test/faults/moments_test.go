@@ -91,6 +91,27 @@ type scene struct {
 	step          step
 	ender         string
 	sibling       step // that refuses, for bySibling
+	pivot         bool // the element decides: it makes no effect, and may win
+}
+
+// moments of the scene's element, in their order.
+func (c scene) moments() []string {
+	if !c.pivot {
+		return moments()
+	}
+	return []string{"worker.received", "worker.claimed", "worker.commit.before", "worker.commit.after", "worker.answer.before", "worker.answer.after"}
+}
+
+// ends are how a saga of the scene may end.
+func (c scene) ends() []string {
+	switch {
+	case c.pivot && c.ender == byOutside:
+		return []string{"failed", "expired", "completed", "manual"}
+	case c.pivot:
+		return []string{"failed", "expired", "completed"}
+	default:
+		return []string{"failed", "expired"}
+	}
 }
 
 func (c scene) String() string { return c.saga + " " + c.element + ": " + c.ender }
@@ -102,10 +123,11 @@ func scenes() []scene {
 	gone := step{back, "hotel", "refund", forward}
 	var all []scene
 	for _, e := range []string{byTimer, byPartner, byOutside, bySibling} {
-		all = append(all, scene{tour, "flightReserve", flight, e, hotel}, scene{tour, "hotelReserve", hotel, e, flight})
+		all = append(all, scene{tour, "flightReserve", flight, e, hotel, false}, scene{tour, "hotelReserve", hotel, e, flight, false})
 	}
 	for _, e := range []string{byDue, byPartner, byOutside} {
-		all = append(all, scene{tour, "paymentAuthorize", pay, e, step{}}, scene{back, "segmentRefund:2", gone, e, step{}})
+		all = append(all, scene{tour, "paymentAuthorize", pay, e, step{}, false}, scene{back, "segmentRefund:2", gone, e, step{}, false},
+			scene{tour, "bookingConfirm", pay, e, step{}, true}, scene{back, "refundApprove", gone, e, step{}, true})
 	}
 	return all
 }
@@ -158,6 +180,9 @@ func (s *stage) playScene(h *holds, c scene, first int) []*run {
 // landed makes sure that the scene was one: from the request on, there was an effect to be undone.
 func (s *stage) landed(c scene, a *acted) {
 	s.Helper()
+	if c.pivot {
+		return
+	}
 	at, from := slices.Index(moments(), a.moment), slices.Index(moments(), during)
 	if n, _ := s.tally(a.run, c.step.segment, suppliers.Kind(c.step.action)); at >= from && n.made == 0 {
 		a.fail("no effect was made: the scene proves nothing")
@@ -180,9 +205,9 @@ func (a *acted) letGo() {
 func (s *stage) cast(h *holds, c scene, first int) (all []*acted, runs []*run) {
 	s.Helper()
 	var sales []*run
-	for i, m := range moments() {
+	for i, m := range c.moments() {
 		booking := name(first + i)
-		r := s.prepare(plan{saga: c.saga, ends: []string{"failed", "expired"}}, booking)
+		r := s.prepare(plan{saga: c.saga, ends: c.ends()}, booking)
 		a := &acted{run: r, moment: m, refuse: make(chan struct{})}
 		r.about = c.String() + " at " + m
 		switch m {
@@ -190,6 +215,10 @@ func (s *stage) cast(h *holds, c scene, first int) (all []*acted, runs []*run) {
 			a.land = make(chan struct{})
 			s.world.Script(r.businessKey(), c.step.segment, c.step.action, suppliers.LandLate(a.land))
 		case "worker.answer.after":
+			if c.pivot {
+				a.hold = h.add(m, r.id+":"+c.element)
+				break
+			}
 			// The engine has the answer, and no timer of the step ends anything. The saga is kept before its pivot until others end it.
 			r.ends = []string{"completed"}
 			if c.ender != byTimer {
@@ -249,6 +278,9 @@ func (s *stage) endElement(c scene, a *acted) {
 	if a.moment == "worker.answer.after" {
 		want = append(want, "COMPLETED")
 	}
+	if c.pivot && c.ender == byPartner {
+		want = append(want, "ACTIVE") // a decided saga is not cancelled any more
+	}
 	s.until(fmt.Sprintf("%s: element ended", a.about), 15*time.Second, func() bool {
 		state, err := history.ElementState(s.ctx, a.id+":"+c.element)
 		s.must(err)
@@ -267,7 +299,7 @@ func TestMoments(t *testing.T) {
 		part := s.playScene(h, c, 1+100*i)
 		var ends []string
 		for j, r := range part {
-			ends = append(ends, fmt.Sprintf("%s: %s", moments()[j], s.result(r)))
+			ends = append(ends, fmt.Sprintf("%s: %s", c.moments()[j], s.result(r)))
 		}
 		t.Logf("%s (%v)\n    %s", c, time.Since(began).Round(time.Millisecond), strings.Join(ends, "\n    "))
 		runs = append(runs, part...)

@@ -309,7 +309,7 @@ func (s *stage) person(r *run) bool {
 	for _, i := range incidents.Items {
 		r.acts = append(r.acts, "incident "+i.ElementID+": "+i.ErrorMessage)
 		if len(r.acts) > 20 {
-			r.fail("a person had to act more than 20 times")
+			r.fail("a person had to act more than 20 times, last: %s\n    %s", r.acts[len(r.acts)-1], s.stuck(r))
 			r.closed = true
 			return false
 		}
