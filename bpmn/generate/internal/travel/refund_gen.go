@@ -2,7 +2,7 @@
 //
 // Made from:
 //
-//	refund.bpmn sha256:9b6f106a855d31142f58d4ac8e0c6f9b95263cb94cb589459f088f02845c8598
+//	refund.bpmn sha256:92871bf88c2e59e5b9945b414d88eb821e14222d74a2b12e8dd12c4001357567
 //	refund.example.json sha256:f02d8857400868bc6f6b931dbe00a889516c06b330a0b3cff964a45de9676c59
 
 package travel
@@ -125,11 +125,10 @@ func RefundApproveExternal[Res any](r worker.Remote[RefundApproveIn, Res, Refund
 
 // RefundFollowUpIn is the input of "refund.follow-up".
 type RefundFollowUpIn struct {
-	// The model does not tell the type of Amount: say it with a property or an example.
-	Amount             json.RawMessage `json:"amount"`
-	Booking            string          `json:"booking"`
-	Currency           string          `json:"currency"`
-	ForwardOperationID string          `json:"forwardOperationId"`
+	Amount             int64  `json:"amount"`
+	Booking            string `json:"booking"`
+	Currency           string `json:"currency"`
+	ForwardOperationID string `json:"forwardOperationId"`
 }
 
 // RefundFollowUpOut is the output of "refund.follow-up": what the model's output mappings read.
@@ -154,10 +153,9 @@ func RefundFollowUpExternal[Res any](r worker.Remote[RefundFollowUpIn, Res, Refu
 
 // RefundPayIn is the input of "refund.pay".
 type RefundPayIn struct {
-	// The model does not tell the type of Amount: say it with a property or an example.
-	Amount   json.RawMessage `json:"amount"`
-	Booking  string          `json:"booking"`
-	Currency string          `json:"currency"`
+	Amount   int64  `json:"amount"`
+	Booking  string `json:"booking"`
+	Currency string `json:"currency"`
 }
 
 // RefundPayOut is the output of "refund.pay": what the model's output mappings read.
