@@ -86,7 +86,7 @@ func render(schema string) queries {
 			VALUES ($1, $2, $3, '', $4, 'revoked', $5, {{schema}}.now(), {{schema}}.now(), {{schema}}.now() + $6::interval)
 			ON CONFLICT (operation_id) DO NOTHING RETURNING 1`),
 		revokeRow: r(`UPDATE {{schema}}.operation SET state = 'revoked', fence = fence + 1, reason = $3,
-				lease_until = CASE WHEN owner = '' THEN NULL ELSE lease_until END, owner = '',
+				lease_until = CASE WHEN owner = '' AND NOT (effect = 'maybe' AND reason = 'unknown') THEN NULL ELSE lease_until END, owner = '',
 				settled_at = coalesce(settled_at, {{schema}}.now()), expires_at = {{schema}}.now() + $4::interval
 			WHERE operation_id = $1 AND fence = $2 AND state <> 'revoked'`),
 		found: r(`UPDATE {{schema}}.operation SET effect = $3, call_result = coalesce($4, call_result)

@@ -148,7 +148,7 @@ func (r *Runtime) revoke(ctx context.Context, job *task, forward, reason string)
 		return op, false, "", fail(err)
 	}
 	op = rev.Operation
-	if op.State != dedup.Revoked && op.Owner == "" {
+	if op.State != dedup.Revoked && op.Owner == "" && op.Reason != outcome.ReasonUnknown {
 		op.LeaseUntil = time.Time{} // released: no call is under way
 	}
 	last := &pgx.Batch{}
@@ -190,7 +190,8 @@ func leftStanding(s *spec, op dedup.Operation) string {
 }
 
 // findOut asks the other system what became of a revoked call. That it did not happen is believed only once the caller's
-// lease has run out: until then the call may still be on its way (path rule 11).
+// lease has run out: until then the call may still be on its way (path rule 11). So it may be after a caller that gave up
+// waiting: then as long as the sweep would have left it alone.
 func (r *Runtime) findOut(ctx context.Context, s *spec, op dedup.Operation) (dedup.Operation, *result) {
 	m := metaFrom(op)
 	t := &task{spec: s, meta: m, input: op.Input}
