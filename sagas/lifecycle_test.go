@@ -418,7 +418,8 @@ func TestStatements(t *testing.T) {
 		},
 		w.records: {
 			w.s.rec.claim, w.s.rec.read, w.s.rec.readByID, w.s.rec.retry, w.s.rec.due, w.s.rec.started, w.s.rec.startFailed,
-			w.s.rec.insertKey, w.s.rec.insertRecord, w.s.rec.progress, w.s.rec.polls,
+			w.s.rec.insertKey, w.s.rec.insertRecord, w.s.rec.progress, w.s.rec.polls, w.s.rec.lead, w.s.rec.unlead, w.s.rec.now, w.s.rec.tombstone, w.s.rec.tombstoneByID,
+			w.s.rec.archivable, w.s.rec.archived, w.s.rec.remove, w.s.rec.removeMoney, w.s.rec.partitionThere, w.s.rec.oldPartitions,
 		},
 	} {
 		conn, err := db.Acquire(w.ctx)

@@ -97,18 +97,39 @@ func (r record) attempt() attempt {
 var errNoRecord = errors.New("no such record")
 
 func (s *Sagas) readKey(ctx context.Context, tenant, typ, key string) (record, error) {
-	return noRecord(scanRecord(s.cfg.Records.QueryRow(ctx, s.rec.read, tenant, typ, key)))
+	for range 2 {
+		r, err := scanRecord(s.cfg.Records.QueryRow(ctx, s.rec.read, tenant, typ, key))
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return r, err
+		}
+		r, deleted, err := scanTombstone(s.cfg.Records.QueryRow(ctx, s.rec.tombstone, tenant, typ, key))
+		if err != nil || deleted {
+			return r, err
+		}
+		// The key was claimed, or its record moved on, between the two reads.
+	}
+	return record{}, fmt.Errorf("key of %s: its record is not there and was not deleted", typ)
 }
 
 func (s *Sagas) readOperation(ctx context.Context, operationID string) (record, error) {
-	return noRecord(scanRecord(s.cfg.Records.QueryRow(ctx, s.rec.readByID, operationID)))
+	r, err := scanRecord(s.cfg.Records.QueryRow(ctx, s.rec.readByID, operationID))
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return r, err
+	}
+	r, _, err = scanTombstone(s.cfg.Records.QueryRow(ctx, s.rec.tombstoneByID, operationID))
+	return r, err
 }
 
-func noRecord(r record, err error) (record, error) {
+// stateDeleted is that of a record of which only the key is left.
+const stateDeleted = "deleted"
+
+func scanTombstone(row pgx.Row) (r record, deleted bool, err error) {
+	err = row.Scan(&r.ID, &r.Fingerprint, &deleted, &r.Tenant, &r.Type, &r.Key)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return r, errNoRecord
+		return r, false, errNoRecord
 	}
-	return r, err
+	r.State, r.Gone = stateDeleted, true
+	return r, deleted, err
 }
 
 // startGrace is how long a fresh record is left to the fast path before the sweep starts it.

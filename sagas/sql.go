@@ -125,6 +125,12 @@ type recordSQL struct {
 	due, started, startFailed    string
 	insertKey, insertRecord      string
 	progress, polls              string
+
+	// Retention. The statements with a {{partition}} are rendered once more for each.
+	lead, unlead, now, tombstone, tombstoneByID  string
+	archivable, archived, remove, removeMoney    string
+	partitionThere, oldPartitions, makePartition string
+	lockPartition, partitionEmpty, dropPartition string
 }
 
 const recordColumns = `r.operation_id, r.tenant, r.type, r.key, r.internal_key, r.attempt, coalesce(r.previous, ''), coalesce(r.next, ''), r.business_key, r.plan, r.origin,
@@ -146,10 +152,10 @@ func renderRecords(schema string) recordSQL {
 		read: r(`SELECT ` + recordColumns + `, k.fingerprint FROM {{schema}}.record_key k JOIN {{schema}}.record r ON r.operation_id = k.operation_id
 			WHERE k.tenant = $1 AND k.type = $2 AND k.key = $3`),
 		readByID: r(`SELECT ` + recordColumns + `, ''::bytea FROM {{schema}}.record r WHERE r.operation_id = $1`),
-		// Moves the key to the next attempt only from the attempt the caller saw, and only when that one ended undone.
+		// Moves the key to the next attempt only from the attempt the caller saw, and only when that one ended undone and is within its retention.
 		retry: r(`WITH t AS MATERIALIZED (SELECT {{schema}}.now() AS now),
-			k AS (UPDATE {{schema}}.record_key k SET attempt = k.attempt + 1, operation_id = $1 WHERE k.tenant = $2 AND k.type = $3 AND k.key = $4 AND k.operation_id = $14
-				AND EXISTS (SELECT 1 FROM {{schema}}.record o WHERE o.operation_id = $14 AND o.state IN ('failed', 'expired')) RETURNING k.attempt),
+			k AS (UPDATE {{schema}}.record_key k SET attempt = k.attempt + 1, operation_id = $1 WHERE k.tenant = $2 AND k.type = $3 AND k.key = $4 AND k.operation_id = $14 AND k.deleted_at IS NULL
+				AND EXISTS (SELECT 1 FROM {{schema}}.record o WHERE o.operation_id = $14 AND o.state IN ('failed', 'expired') AND o.archived_at IS NULL AND o.expires_at >= {{schema}}.now()) RETURNING k.attempt),
 			o AS (UPDATE {{schema}}.record o SET next = $1 FROM k WHERE o.operation_id = $14 RETURNING 1)
 			` + newRecord + ` SELECT $1, (t.now AT TIME ZONE 'UTC')::date, $2, $3, $4, $5, k.attempt, $14, $6, $7, $8, 'in_progress', t.now, t.now + $9::interval, t.now + $10::interval, $11, $12, 'pending', t.now + $13::interval
 			FROM t, k`),
@@ -163,7 +169,7 @@ func renderRecords(schema string) recordSQL {
 		// For operations that another saga started: their record comes with the event.
 		insertKey: r(`INSERT INTO {{schema}}.record_key (tenant, type, key, fingerprint, attempt, operation_id) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`),
 		insertRecord: r(newRecord + ` SELECT $1, ($12::timestamptz AT TIME ZONE 'UTC')::date, $2, $3, $4, $5, $6, NULL, $7, $8, $9, 'in_progress', $12, $13, $14, $10, $11, 'started', $12
-			WHERE EXISTS (SELECT 1 FROM {{schema}}.record_key k WHERE k.operation_id = $1) ON CONFLICT DO NOTHING`),
+			WHERE EXISTS (SELECT 1 FROM {{schema}}.record_key k WHERE k.operation_id = $1 AND k.deleted_at IS NULL) ON CONFLICT DO NOTHING`),
 		// Only forward in sequence and never out of a final state.
 		progress: r(`UPDATE {{schema}}.record SET last_progress_event_id = $2, sequence = $3, start_state = 'started',
 				phase = CASE WHEN $4 = '' THEN phase WHEN $4 = 'failed' THEN CASE WHEN phase = 'forward' THEN 'manual' ELSE phase END ELSE $4 END,
@@ -173,5 +179,42 @@ func renderRecords(schema string) recordSQL {
 			WHERE operation_id = $1 AND state = 'in_progress' AND $3 > sequence`),
 		polls: r(`UPDATE {{schema}}.record r SET polls = r.polls + p.polls, polling_violations = r.polling_violations + p.violations
 			FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS p (operation_id, polls, violations) WHERE r.operation_id = p.operation_id`),
+
+		lead:   r(`SELECT pg_try_advisory_lock(hashtextextended('{{schema}}.retention', 0))`),
+		unlead: r(`SELECT pg_advisory_unlock(hashtextextended('{{schema}}.retention', 0))`),
+		now:    r(`SELECT {{schema}}.now()`),
+		// What is left of a record that was deleted. Primary key; index record_key_operation.
+		tombstone:     r(`SELECT operation_id, fingerprint, deleted_at IS NOT NULL, tenant, type, key FROM {{schema}}.record_key WHERE tenant = $1 AND type = $2 AND key = $3`),
+		tombstoneByID: r(`SELECT operation_id, fingerprint, true, tenant, type, key FROM {{schema}}.record_key WHERE operation_id = $1 AND deleted_at IS NOT NULL`),
+		// Index record_expiry.
+		archivable: r(`SELECT r.operation_id, to_char(r.expires_at AT TIME ZONE 'UTC', 'YYYY/MM'), ((to_jsonb(r) - 'final') || jsonb_build_object('final', encode(r.final, 'base64')))::text
+			FROM {{schema}}.record r WHERE r.archived_at IS NULL AND r.expires_at < {{schema}}.now() ORDER BY r.expires_at, r.operation_id LIMIT $1 FOR UPDATE SKIP LOCKED`),
+		archived: r(`UPDATE {{schema}}.record SET archived_at = {{schema}}.now(), archive = $2, result_sha256 = sha256(final), final = NULL, plan = '{}', origin = '{}', partial = '{}'
+			WHERE operation_id = ANY ($1) AND archived_at IS NULL AND state <> 'in_progress'`),
+		// Index record_archived. The key stays as a tombstone, of money operations the hash and the business key too.
+		remove: r(`WITH d AS (SELECT r.operation_id, r.started_on FROM {{schema}}.record r WHERE r.archived_at IS NOT NULL AND r.finished_at < {{schema}}.now() - $1::interval
+				ORDER BY r.finished_at LIMIT $2 FOR UPDATE SKIP LOCKED),
+			x AS (DELETE FROM {{schema}}.record r USING d WHERE r.operation_id = d.operation_id AND r.started_on = d.started_on RETURNING r.*),
+			m AS (INSERT INTO {{schema}}.record_money (operation_id, tenant, type, business_key, state, result_sha256, archive, finished_at, keep_until)
+				SELECT x.operation_id, x.tenant, x.type, x.business_key, x.state, x.result_sha256, x.archive, x.finished_at, x.finished_at + $4::interval
+				FROM x WHERE x.type <> ALL ($3::text[]) ON CONFLICT DO NOTHING),
+			k AS (UPDATE {{schema}}.record_key k SET deleted_at = {{schema}}.now() FROM x WHERE k.operation_id = x.operation_id)
+			SELECT count(*) FROM x`),
+		removeMoney: r(`DELETE FROM {{schema}}.record_money WHERE operation_id IN (SELECT operation_id FROM {{schema}}.record_money WHERE keep_until < {{schema}}.now() ORDER BY keep_until LIMIT $1)`),
+
+		partitionThere: r(`SELECT to_regclass('{{schema}}.' || $1::text) IS NOT NULL`),
+		oldPartitions: r(`SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = '{{schema}}.record'::regclass AND c.relname ~ '^record_[0-9]{6}$'
+			AND to_date(substr(c.relname, 8), 'YYYYMM') + interval '1 month' <= {{schema}}.now() - $1::interval ORDER BY c.relname`),
+		makePartition: r(`SET LOCAL lock_timeout = '2s';
+			CREATE TABLE {{schema}}.{{partition}} (LIKE {{schema}}.record INCLUDING DEFAULTS INCLUDING CONSTRAINTS);
+			LOCK TABLE ONLY {{schema}}.record IN ACCESS EXCLUSIVE MODE;
+			LOCK TABLE {{schema}}.record_rest IN ACCESS EXCLUSIVE MODE;
+			WITH moved AS (DELETE FROM {{schema}}.record_rest WHERE started_on >= '{{from}}' AND started_on < '{{to}}' RETURNING *) INSERT INTO {{schema}}.{{partition}} SELECT * FROM moved;
+			ALTER TABLE {{schema}}.record ATTACH PARTITION {{schema}}.{{partition}} FOR VALUES FROM ('{{from}}') TO ('{{to}}')`),
+		lockPartition: r(`SET LOCAL lock_timeout = '2s';
+			LOCK TABLE ONLY {{schema}}.record IN ACCESS EXCLUSIVE MODE;
+			LOCK TABLE {{schema}}.{{partition}} IN ACCESS EXCLUSIVE MODE`),
+		partitionEmpty: r(`SELECT NOT EXISTS (SELECT 1 FROM {{schema}}.{{partition}})`),
+		dropPartition:  r(`DROP TABLE {{schema}}.{{partition}}`),
 	}
 }

@@ -45,6 +45,9 @@ type Type struct {
 	Timeout time.Duration
 	// Retention is how long the final answer is kept after the end (spec I5).
 	Retention time.Duration
+	// Money says that operations of this type move money: their business key and the hash of their answer outlive the
+	// deletion of the record (spec D3).
+	Money bool
 	// Estimate is the usual duration, shown as estimated_completion_at; 0 means Timeout.
 	Estimate time.Duration
 	// Steps are the element ids of the forward steps, in the order they are shown. A plan may replace them.

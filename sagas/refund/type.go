@@ -106,7 +106,7 @@ func Type(cfg TypeConfig) (sagas.Type, error) {
 		Name: TypeName, ProcessID: models.ProcessRefund,
 		Timeout: cfg.Timeout, Retention: 90 * 24 * time.Hour, Estimate: min(time.Minute, cfg.Timeout),
 		Steps: []string{models.StepSegmentRefund, models.StepRefundApprove, models.StepRefundPay},
-		Parse: parse, OnStart: t.onStart, Result: t.result, Partial: partial, Docs: docs(),
+		Parse: parse, OnStart: t.onStart, Result: t.result, Partial: partial, Docs: docs(), Money: true,
 	}, nil
 }
 

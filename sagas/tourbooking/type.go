@@ -71,7 +71,7 @@ func Type(cfg TypeConfig) (sagas.Type, error) {
 			models.StepFlightReserve, models.StepHotelReserve, models.StepTransferReserve,
 			models.StepPaymentAuthorize, models.StepBookingConfirm, models.StepPaymentCapture,
 		},
-		Parse: t.parse, OnStart: t.onStart, OnGiveUp: t.onGiveUp, Result: t.result, Partial: partial, Docs: docs(),
+		Parse: t.parse, OnStart: t.onStart, OnGiveUp: t.onGiveUp, Result: t.result, Partial: partial, Docs: docs(), Money: true,
 	}, nil
 }
 
