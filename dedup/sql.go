@@ -4,7 +4,7 @@ import "strings"
 
 // queries holds every statement of the package, rendered once for one schema.
 type queries struct {
-	claim, read, readLocked, used                             string
+	claim, unclaim, read, readLocked, used                    string
 	take, renew, release, called, late, notHappened, lockCall string
 	payload, finish, refuse, rerun, answered, resumed         string
 	revoke, revokeRow, found, undone, reopen, orphan          string
@@ -29,6 +29,8 @@ func render(schema string) queries {
 				$19, $20, CASE WHEN $8 = 'calling' THEN t.now END, t.now
 			FROM (SELECT {{schema}}.now() AS now) t
 			ON CONFLICT (operation_id) DO NOTHING RETURNING fence`),
+		// Only within the transaction that claimed them.
+		unclaim:    r(`DELETE FROM {{schema}}.operation WHERE operation_id = ANY ($1) AND state = 'claimed' AND attempts = 1 AND xmin = pg_current_xact_id()::xid`),
 		read:       r(`SELECT {{columns}} FROM {{schema}}.operation o WHERE o.operation_id = $1`),
 		readLocked: r(`SELECT {{columns}} FROM {{schema}}.operation o WHERE o.operation_id = $1 FOR UPDATE`),
 		// Index operation_instance.

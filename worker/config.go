@@ -59,6 +59,7 @@ type Config struct {
 	Concurrency   int    // handlers at once; needs as many pool connections
 	Name          string // worker name shown by the engine; "" = "journeyman"
 	Schema        string // PostgreSQL schema; "" = "journeyman"
+	Group         int    // most jobs of fast transactional handlers that share a transaction (path rule 26); 1 = none do, 0 = 16
 	Tenants       []string
 	PollOnly      bool // no job streams for any type; see the option of the same name for one type
 
@@ -103,6 +104,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Name == "" {
 		c.Name = "journeyman"
+	}
+	if c.Group == 0 {
+		c.Group = 16
 	}
 	if c.Schema == "" {
 		c.Schema = postgres.DefaultSchema
@@ -156,6 +160,9 @@ func (c Config) check() error {
 		if d < 0 {
 			bad("%s %s: want above 0", name, d)
 		}
+	}
+	if c.Group < 1 || c.Group > 200 {
+		bad("group %d: want 1 to 200", c.Group)
 	}
 	if c.PollWait < 0 {
 		bad("poll wait %s: want 0 or more", c.PollWait)

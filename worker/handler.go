@@ -25,6 +25,8 @@ type spec struct {
 	run     func(ctx context.Context, tx *Tx, m Meta, input json.RawMessage) (json.RawMessage, error)
 	call    func(ctx context.Context, c remoteCall) (json.RawMessage, error)
 	resolve func(ctx context.Context, c remoteCall) (json.RawMessage, error)
+	batch   func(ctx context.Context, tx *Tx, tasks []*task) ([]batchEnd, error) // of a Batch handler, whose run is a batch of one
+	most    int                                                                  // jobs of a batch
 	settle  func(ctx context.Context, tx *Tx, m Meta, input, res json.RawMessage) (json.RawMessage, error)
 	missing []string // functions of Remote that are nil
 }

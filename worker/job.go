@@ -19,18 +19,50 @@ func (w *Worker) work(drain, hard context.Context, h *held) {
 		slots = int64(w.cfg.Concurrency)
 	}
 	leave := w.handBack // while it is untouched; a twin is only left
+	singly := alone
 	for {
-		if err := w.slots.Acquire(drain, slots); err != nil {
+		turn, wt := drain, (*waiter)(nil)
+		if !singly && w.together(h) {
+			turn, wt = w.queue(drain, h)
+		}
+		err := w.slots.Acquire(turn, slots)
+		slot := err == nil && drain.Err() == nil // both may have been ready
+		var res result
+		var taken bool
+		var mates []*waiter
+		if wt != nil {
+			taken, mates = w.board(wt, slot)
+		}
+		switch {
+		case taken:
+			if err == nil {
+				w.slots.Release(slots)
+			}
+			res = <-wt.done
+			if res.kind == apart {
+				singly = true
+				continue
+			}
+		case !slot:
+			if err == nil {
+				w.slots.Release(slots)
+			}
 			leave(hard, h)
 			return
-		}
-		if drain.Err() != nil { // both were ready
+		default:
+			res = apartResult
+			if len(mates) > 0 {
+				res = w.runTogether(hard, wt, mates)
+			}
+			if res.kind == apart {
+				res = w.run(hard, h, alone)
+			}
 			w.slots.Release(slots)
-			leave(hard, h)
-			return
 		}
-		res := w.run(hard, h, alone)
-		w.slots.Release(slots)
+		if res.unsent {
+			w.rt.sendNow(hard, res.queued)
+		}
+		singly = alone
 		w.ended(h, res)
 		switch res.kind {
 		case answered:
@@ -67,23 +99,35 @@ func asError(e *outcome.Error) error {
 	return e
 }
 
+// taskOf makes the task of a job, without its input. With an error it says only who it is.
+func (w *Worker) taskOf(h *held) (*task, error) {
+	t := &task{job: true, probe: true, owner: uuid(), received: h.attempts.ReceivedAt}
+	t.meta = Meta{Key: h.job.Key, Type: h.job.Type, Cluster: w.rt.cluster, ProcessID: h.job.ProcessID, ProcessInstanceKey: h.job.ProcessInstanceKey, ElementID: h.job.ElementID, ElementInstanceKey: h.job.ElementInstanceKey, Retries: h.job.Retries}
+	if h.varsErr != nil {
+		return t, h.varsErr
+	}
+	var err error
+	if t.meta, err = metaOf(h.job, w.rt.cluster, h.vars); err != nil {
+		return t, err
+	}
+	t.meta.Deadline = h.deadline()
+	t.meta.Attempt = h.attempts.Runs + 1
+	if s := w.rt.mux.forward[h.job.Type]; s != nil {
+		t.spec, t.control = s, s.opt.control
+	}
+	return t, nil
+}
+
 // run makes the task of a job and executes it.
 func (w *Worker) run(ctx context.Context, h *held, alone bool) (res result) {
 	rt := w.rt
-	t := &task{job: true, probe: true, owner: uuid(), received: h.attempts.ReceivedAt, reason: ""}
-	t.meta = Meta{Key: h.job.Key, Type: h.job.Type, Cluster: rt.cluster, ProcessID: h.job.ProcessID, ProcessInstanceKey: h.job.ProcessInstanceKey, ElementID: h.job.ElementID, ElementInstanceKey: h.job.ElementInstanceKey, Retries: h.job.Retries}
-	if h.varsErr != nil {
-		return w.badInput(ctx, t, h.varsErr)
-	}
-	m, err := metaOf(h.job, rt.cluster, h.vars)
-	t.meta = m
-	ctx, span := w.startSpan(ctx, m)
+	t, err := w.taskOf(h)
+	ctx, span := w.startSpan(ctx, t.meta)
 	defer func() { endSpan(span, res) }()
 	if err != nil {
 		return w.badInput(ctx, t, err)
 	}
-	t.meta.Deadline = h.deadline()
-	t.meta.Attempt = h.attempts.Runs + 1
+	m := t.meta
 	if instanceMismatch(m, h.vars) {
 		rt.taskLog(t).Info().Msg("variable processInstanceKey names another instance; the job's own counts")
 	}
@@ -101,8 +145,6 @@ func (w *Worker) run(ctx context.Context, h *held, alone bool) (res result) {
 	if rt.undo[h.job.Type] {
 		return rt.undoJob(ctx, t, h.vars)
 	}
-	t.spec = rt.mux.forward[h.job.Type]
-	t.control = t.spec.opt.control
 	if err := rt.takeInput(t, h.vars, []byte(h.job.Variables)); err != nil {
 		return w.badInput(ctx, t, err)
 	}

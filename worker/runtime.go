@@ -35,6 +35,7 @@ type Runtime struct {
 	store   *dedup.Store
 	queue   *zeebe.Queue
 	process dedup.Process
+	paces   map[string]*pace // by job type of transactional handlers
 	log     zerolog.Logger
 
 	send   func(ctx context.Context, q *zeebe.Queued)            // fast path after a commit; nil = the sweep does it
@@ -59,7 +60,7 @@ func NewRuntime(pool *pgxpool.Pool, mux *Mux, cfg Config, cluster string) (*Runt
 	if cluster == "" {
 		cluster = zeebe.DefaultCluster
 	}
-	r := &Runtime{pool: pool, control: cfg.Control, mux: mux, plans: map[string]*plan{}, undo: mux.undoTypes(), cfg: cfg, cluster: cluster, log: cfg.Log}
+	r := &Runtime{pool: pool, control: cfg.Control, mux: mux, plans: map[string]*plan{}, paces: map[string]*pace{}, undo: mux.undoTypes(), cfg: cfg, cluster: cluster, log: cfg.Log}
 	var err error
 	if r.store, err = dedup.New(cfg.Schema); err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func NewRuntime(pool *pgxpool.Pool, mux *Mux, cfg Config, cluster string) (*Runt
 		return nil, err
 	}
 	for t, s := range mux.forward {
-		r.plans[t] = planOf(s.in)
+		r.plans[t], r.paces[t] = planOf(s.in), &pace{}
 	}
 	host, _ := os.Hostname()
 	r.process = dedup.Process{ID: uuid(), Name: fmt.Sprintf("%s@%s/%d", cfg.Name, host, os.Getpid())}
@@ -134,6 +135,7 @@ type result struct {
 	keep   bool           // retry: nothing was tried, the retries stay as they are
 	left   dedup.Outcome  // the recorded outcome, when answered
 	reason string
+	unsent bool // answered in a shared transaction: whoever waits for the result sends the answer
 }
 
 type resultKind int
@@ -144,6 +146,7 @@ const (
 	busy                       // somebody else has it now: wait and claim again
 	dropped                    // not ours to answer
 	again                      // the fate of a commit is unknown (internal)
+	apart                      // nothing was done in the shared transaction: run it singly
 )
 
 // notStarted is a failure of the database before anything was tried: an outage must not use up a job's retries.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -170,15 +171,15 @@ func (r *Runtime) handleTx(ctx context.Context, conn *pgx.Conn, t *task, e entry
 		}
 	}
 	if end == nil {
-		limit := r.cfg.HandlerTimeout
-		if t.spec.opt.timeout > 0 {
-			limit = t.spec.opt.timeout
-		}
-		hctx, cancel := context.WithTimeout(ctx, limit)
+		hctx, cancel := context.WithTimeout(ctx, r.limitOf(t))
 		var err error
+		began := time.Now()
 		doc, err = guarded(r.taskLog(t), func() (json.RawMessage, error) { return t.spec.run(hctx, tx, t.meta, t.input) })
 		end = classify(hctx, err)
 		cancel()
+		if p := r.paces[t.meta.Type]; p != nil {
+			p.record(time.Since(began))
+		}
 		attached = eventsOf(err)
 	}
 	if bad := unusable(clean, conn, end); bad != nil {

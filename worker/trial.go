@@ -40,7 +40,7 @@ func NewTrial(h Handler, job zeebe.Job, opts ...Option) (*Trial, error) {
 		return nil, err
 	}
 	s := mux.forward[job.Type]
-	rt := &Runtime{mux: mux, plans: map[string]*plan{job.Type: planOf(s.in)}, undo: mux.undoTypes(), cfg: cfg, cluster: zeebe.DefaultCluster}
+	rt := &Runtime{mux: mux, plans: map[string]*plan{job.Type: planOf(s.in)}, paces: map[string]*pace{}, undo: mux.undoTypes(), cfg: cfg, cluster: zeebe.DefaultCluster}
 	t := &Trial{rt: rt, task: &task{spec: s}}
 	vars, err := parseVariables(job.Variables)
 	if err != nil {

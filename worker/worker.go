@@ -34,6 +34,7 @@ type Worker struct {
 	held map[*held]struct{} // received and not done, for the extender
 	free chan struct{}      // a slot of MaxJobsActive came free
 
+	waiting  []*waiter           // for a slot, in order; may be taken along
 	breakers map[string]*breaker // by job type
 	intakes  []*intake
 	ran      atomic.Bool

@@ -1,0 +1,112 @@
+package worker
+
+import (
+	"context"
+	"slices"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vitrip/journeyman/internal/rule"
+)
+
+// waiter is a job that waits for a slot and may be taken along by one that has got one.
+type waiter struct {
+	h     *held
+	leave context.CancelFunc // ends its wait
+	taken bool
+	done  chan result // what came of it, once taken
+}
+
+// together says whether a job may share a transaction with others of this one's kind (path rule 26): batch handlers with jobs of
+// their type, fast transactional handlers with each other.
+func (w *Worker) together(h *held) bool {
+	s := w.rt.mux.forward[h.job.Type]
+	switch {
+	case s == nil, s.shape != shapeTx, s.opt.control, h.varsErr != nil, w.cfg.Group == 1 && s.batch == nil:
+		return false
+	case h.attempts.Deaths > 0 && !rule.Off(7):
+		return false
+	}
+	return s.batch != nil || w.rt.paces[h.job.Type].shares()
+}
+
+// queue makes a job known as one that waits. The context ends when it is taken.
+func (w *Worker) queue(drain context.Context, h *held) (context.Context, *waiter) {
+	ctx, leave := context.WithCancel(drain)
+	wt := &waiter{h: h, leave: leave, done: make(chan result, 1)}
+	w.mu.Lock()
+	w.waiting = append(w.waiting, wt)
+	w.mu.Unlock()
+	return ctx, wt
+}
+
+// board ends a job's wait. When it was not taken and got its slot, it takes others along.
+func (w *Worker) board(wt *waiter, slot bool) (taken bool, mates []*waiter) {
+	defer wt.leave()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if wt.taken {
+		return true, nil
+	}
+	if i := slices.Index(w.waiting, wt); i >= 0 {
+		w.waiting = slices.Delete(w.waiting, i, i+1)
+	}
+	if !slot {
+		return false, nil
+	}
+	s := w.rt.mux.forward[wt.h.job.Type]
+	most := w.cfg.Group - 1
+	if s.batch != nil {
+		most = s.most - 1
+	}
+	w.waiting = slices.DeleteFunc(w.waiting, func(o *waiter) bool {
+		if len(mates) >= most || (s.batch != nil) != (w.rt.mux.forward[o.h.job.Type].batch != nil) || s.batch != nil && o.h.job.Type != wt.h.job.Type {
+			return false
+		}
+		o.taken = true
+		o.leave()
+		mates = append(mates, o)
+		return true
+	})
+	return false, mates
+}
+
+// runTogether runs a job that has a slot with those it took along, and gives its result; theirs are delivered.
+func (w *Worker) runTogether(ctx context.Context, first *waiter, others []*waiter) result {
+	all := append([]*waiter{first}, others...)
+	results := make([]result, len(all))
+	var mates []*mate
+	ends := make([]func(result), len(all))
+	at := map[*mate]int{}
+	for i, wt := range all {
+		results[i] = apartResult
+		t, err := w.taskOf(wt.h)
+		if err == nil {
+			err = w.rt.takeInput(t, wt.h.vars, []byte(wt.h.job.Variables))
+		}
+		if err != nil {
+			continue // said when it runs singly
+		}
+		m := &mate{t: t}
+		var span trace.Span
+		m.ctx, span = w.startSpan(ctx, t.meta)
+		ends[i] = func(res result) { endSpan(span, res) }
+		mates = append(mates, m)
+		at[m] = i
+	}
+	if len(mates) > 1 || len(mates) == 1 && mates[0].t.spec.batch != nil {
+		w.rt.runGroup(ctx, mates)
+		for _, m := range mates {
+			results[at[m]] = m.res
+		}
+	}
+	for i, wt := range all {
+		if ends[i] != nil {
+			ends[i](results[i])
+		}
+		if i > 0 {
+			wt.done <- results[i]
+		}
+	}
+	return results[0]
+}

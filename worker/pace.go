@@ -1,0 +1,73 @@
+package worker
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// What lets a type's jobs share transactions (path rule 26).
+const (
+	paceWindow  = 64
+	paceEnough  = 16                    // runs before a type is judged
+	paceFast    = 5 * time.Millisecond  // p95 of the handler, under which the type may share
+	groupBudget = 50 * time.Millisecond // of all handlers of one transaction
+	singlyFor   = time.Minute           // after a deadlock or a split
+)
+
+// pace is how long a type's handler takes, and whether its jobs may share a transaction.
+type pace struct {
+	mu      sync.Mutex
+	ring    [paceWindow]time.Duration
+	n       int
+	p95     time.Duration
+	singly  time.Time // until then its jobs run singly
+	never   bool      // its handler changes settings of the transaction
+	grouped int64     // jobs that ended in a shared transaction
+	splits  int64
+}
+
+func (p *pace) record(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ring[p.n%paceWindow] = d
+	p.n++
+	if p.n%paceEnough != 0 {
+		return
+	}
+	have := slices.Clone(p.ring[:min(p.n, paceWindow)])
+	slices.Sort(have)
+	p.p95 = have[(len(have)*95-1)/100]
+}
+
+// shares reports whether the type's jobs may share a transaction now.
+func (p *pace) shares() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.n >= paceEnough && p.p95 < paceFast && !p.never && !time.Now().Before(p.singly)
+}
+
+func (p *pace) expect() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.p95
+}
+
+func (p *pace) split() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.splits++
+	p.singly = time.Now().Add(singlyFor)
+}
+
+func (p *pace) settings() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.never = true
+}
+
+func (p *pace) done() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.grouped++
+}
