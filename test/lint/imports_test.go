@@ -36,6 +36,7 @@ var may = map[string][]string{ //nolint:gochecknoglobals // a table
 	"outcome":           {},
 	"events":            {"events"},
 	"events/kafka":      {"events"},
+	"events/nats":       {"events"},
 	"events/eventstest": {"events"},
 	"zeebe":             {"internal/postgres", "internal/crash", "internal/rule"},
 	"zeebe/rest":        {"zeebe"},
