@@ -15,4 +15,4 @@ func chosen(t *testing.T) []scene {
 }
 
 // stormSize is how many sagas run at once in a storm, stormRounds how many storms there are.
-const stormSize, stormRounds = 24, 1
+const stormSize, stormRounds = 18, 2

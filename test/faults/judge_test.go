@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -199,9 +200,15 @@ func (s *stage) report(runs []*run) {
 // audit checks what all runs share: events and their order (INV4 to INV6), one row one event (INV3), legal moves (INV12).
 func (s *stage) audit() {
 	s.Helper()
-	s.until("outbox drained", quietMax*3, func() bool {
+	still := s.stillness()
+	s.until("tickets issued, outbox drained", time.Minute, func() bool {
 		var n int
-		s.must(s.pool.QueryRow(s.ctx, `SELECT count(*) FROM journeyman.outbox`).Scan(&n))
+		s.must(s.pool.QueryRow(s.ctx, `SELECT (SELECT count(*) FROM journeyman.outbox)
+			+ (SELECT count(*) FROM journeyman.saga WHERE type = 'ticketing' AND closed_at IS NULL)`).Scan(&n))
+		if n > 0 && still.quiet() {
+			s.advance(15 * time.Second)
+			still.reset()
+		}
 		return n == 0
 	})
 	staged, err := audit.ReadWitness(s.ctx, s.pool)

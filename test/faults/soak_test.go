@@ -37,4 +37,4 @@ const sampledWires = 1 << 20
 func chosen(*testing.T) []scene { return scenes() }
 
 // stormSize is how many sagas run at once in a storm, stormRounds how many storms there are.
-const stormSize, stormRounds = 90, 12
+const stormSize, stormRounds = 60, 8

@@ -55,11 +55,11 @@ type stage struct {
 // setup starts a stage with workers and consumers running. Everything ends with the test.
 func setup(t testing.TB) *stage {
 	t.Helper()
-	return setupWith(t, callTimeout)
+	return setupWith(t, callTimeout, false)
 }
 
-// setupWith is setup with another time-out of calls to suppliers.
-func setupWith(t testing.TB, patience time.Duration) *stage {
+// setupWith is setup with another time-out of calls to suppliers, and with jobs pushed by streams or polled.
+func setupWith(t testing.TB, patience time.Duration, streams bool) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Minute)
 	t.Cleanup(cancel)
@@ -74,7 +74,7 @@ func setupWith(t testing.TB, patience time.Duration) *stage {
 	s.eng, err = engine.Start(engine.Config{})
 	s.must(err)
 	t.Cleanup(func() { s.check(s.eng.Close()) })
-	s.traffic = watch(s.eng)
+	s.traffic = watch(s.eng, streams)
 	s.world, err = suppliers.Start(suppliers.Config{Now: func() time.Time { return time.Now().Add(s.offset()) }, CallbackPause: 50 * time.Millisecond})
 	s.must(err)
 	t.Cleanup(func() { s.check(s.world.Close()) })

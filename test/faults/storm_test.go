@@ -19,9 +19,10 @@ import (
 // instances, and the clocks jump.
 type storm struct {
 	*stage
-	random *rand.Rand
-	runs   []*run
-	did    map[string]int
+	streams bool
+	random  *rand.Rand
+	runs    []*run
+	did     map[string]int
 }
 
 // any plans one saga.
@@ -33,7 +34,8 @@ func (s *storm) plan(saga string) plan {
 			own = append(own, st)
 		}
 	}
-	faults := append(pairable(), actsFailsOnce)
+	// A request that lands later than any lease, as it can when the clocks jump, is nobody's to know; the matrix has those that land in time.
+	faults := []fault{refuses, timesOut, actsTimesOut, answersTwice, failsOnce, actsFailsOnce}
 	for range s.random.IntN(4) {
 		p.cells = append(p.cells, cell{own[s.random.IntN(len(own))], faults[s.random.IntN(len(faults))]})
 	}
@@ -42,7 +44,7 @@ func (s *storm) plan(saga string) plan {
 		elements = []string{"begin", "segmentRefund:1", "segmentRefund:2", "refundApprove", "refundPay", "close", "undoRestFailure", "giveUpCancel"}
 	}
 	answers, handing := []string{lostReply, lostDeadline, unavailable, exhausted, falseGone}, []string{twiceGiven, lostBatch}
-	for range s.random.IntN(3) {
+	for n := s.random.IntN(3); n > 0 && !s.streams; n-- {
 		w := wireFault{"CompleteJob", elements[s.random.IntN(len(elements))], answers[s.random.IntN(len(answers))]}
 		if s.random.IntN(3) == 0 {
 			w.method, w.kind = "ActivateJobs", handing[s.random.IntN(len(handing))]
@@ -129,12 +131,13 @@ func (s *storm) rage(runs []*run, tries int) {
 func TestStorm(t *testing.T) {
 	n := seed(t)
 	for round := range stormRounds {
-		t.Run(fmt.Sprintf("round%d", round), func(t *testing.T) { playStorm(t, rand.New(rand.NewPCG(n, uint64(round)))) }) //nolint:gosec // a plan
+		t.Run(fmt.Sprintf("round%d", round), func(t *testing.T) { playStorm(t, rand.New(rand.NewPCG(n, uint64(round))), round%2 == 1) }) //nolint:gosec // a plan
 	}
 }
 
-func playStorm(t *testing.T, random *rand.Rand) {
-	s := &storm{stage: setup(t), random: random, did: map[string]int{}}
+// playStorm plays one storm. With streams jobs are pushed, and the line stays whole.
+func playStorm(t *testing.T, random *rand.Rand, streams bool) {
+	s := &storm{stage: setupWith(t, callTimeout, streams), streams: streams, random: random, did: map[string]int{}}
 	var early atomic.Int64
 	told := func(operation string) {
 		var state string

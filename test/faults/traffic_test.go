@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/vitrip/journeyman/engine"
 )
@@ -70,8 +72,15 @@ func (t *traffic) take(method, operation string) *wire {
 	return nil
 }
 
-func watch(e *engine.Engine) *traffic {
+// watch puts itself on the line. Jobs that are pushed cannot be looked at: without streams the engine has none to offer, and
+// workers poll.
+func watch(e *engine.Engine, streams bool) *traffic {
 	t := &traffic{jobs: map[int64]string{}}
+	if !streams {
+		e.Intercept("StreamActivatedJobs", func(context.Context, any, func(context.Context) (any, error)) (any, error) {
+			return nil, status.Error(codes.Unimplemented, "unknown method StreamActivatedJobs")
+		})
+	}
 	e.Intercept("ActivateJobs", func(ctx context.Context, _ any, next func(context.Context) (any, error)) (any, error) {
 		res, err := next(ctx)
 		if err != nil {
