@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/camunda/zeebe/clients/go/v8 v8.5.0
 	github.com/cockroachdb/apd/v3 v3.2.3
+	github.com/golang-jwt/jwt/v5 v5.3.1
 	github.com/google/go-cmp v0.7.0
 	github.com/jackc/pgx/v5 v5.13.0
 	github.com/nats-io/nats-server/v2 v2.15.3

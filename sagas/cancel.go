@@ -51,6 +51,9 @@ func (s *Sagas) Cancel(ctx context.Context, sagaID string) error {
 	if row.Decision != Undecided || row.ClosedAt != nil {
 		return nil
 	}
+	if row.sandbox() { // no model hears the message
+		return s.end(ctx, sagaID, Cancelled, string(Cancelled), func(row Saga) bool { return row.Decision == Undecided })
+	}
 	var cmd *zeebe.Queued
 	err = s.inDomain(ctx, row.origin(row.ID+":cancel"), func(tx *outbox.Tx) (err error) {
 		cmd, err = s.queueCommand(ctx, tx, zeebe.Command{

@@ -21,6 +21,11 @@ type HTTPConfig struct {
 	MaxWait time.Duration
 	// MaxWaiting is how many requests may wait at a time; 0 = 100. Others are answered at once.
 	MaxWaiting int
+
+	// Sandbox makes a server for trying the API out: operations end as the header X-Sandbox-Outcome asks for, or complete;
+	// no process starts and no function of the domain but Parse runs. Give it a record store and a domain schema of its own, or
+	// its keys and bookings stand among the real ones.
+	Sandbox bool
 }
 
 const defaultMaxBody = 256 << 10
@@ -87,6 +92,7 @@ type request struct {
 	*http.Request
 	principal Principal
 	arrived   time.Time
+	sandbox   string          // outcome to force, "" outside of the sandbox
 	whole     context.Context // ends with the connection; that of the request ends with its time-out
 }
 
@@ -109,7 +115,7 @@ func (a *api) guard(next func(w http.ResponseWriter, r request)) http.HandlerFun
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), a.cfg.Timeout)
 		defer cancel()
-		next(w, request{r.WithContext(ctx), p, arrived, r.Context()})
+		next(w, request{Request: r.WithContext(ctx), principal: p, arrived: arrived, whole: r.Context()})
 	}
 }
 

@@ -34,6 +34,9 @@ func (a *api) post(w http.ResponseWriter, r request) {
 	if !ok {
 		return
 	}
+	if r.sandbox, ok = a.sandboxOutcome(w, r); !ok {
+		return
+	}
 	body, ok := a.body(w, r)
 	if !ok {
 		return
@@ -128,7 +131,7 @@ func (a *api) invalid(w http.ResponseWriter, err error) {
 
 // origin carries trace and actor from the request (spec E1).
 func (a *api) origin(r request) origin {
-	return origin{Traceparent: r.Header.Get("Traceparent"), Actor: r.principal.Actor}
+	return origin{Traceparent: r.Header.Get("Traceparent"), Actor: r.principal.Actor, Sandbox: r.sandbox}
 }
 
 // repeated is a request whose key is there.

@@ -71,6 +71,7 @@ type origin struct {
 	CorrelationID string       `json:"correlationId"`
 	Traceparent   string       `json:"traceparent"`
 	Actor         events.Actor `json:"actor"`
+	Sandbox       string       `json:"sandbox,omitempty"` // outcome to force
 }
 
 func (o origin) withDefaults(operationID string) origin {
@@ -158,6 +159,9 @@ func (s *Sagas) inDomain(ctx context.Context, o events.Origin, fn func(tx *outbo
 // startIn writes the saga row, lets the domain write its own and queues the start message, which it gives
 // back. There is none when the saga was there already, and when the domain refused: then the saga is closed at once.
 func (s *Sagas) startIn(ctx context.Context, tx *outbox.Tx, t *Type, a attempt, newRecord bool) (*zeebe.Queued, error) {
+	if a.Sandbox != "" {
+		a.Plan.Variables = map[string]any{sandboxVariable: a.Sandbox}
+	}
 	variables, err := json.Marshal(orEmpty(a.Plan.Variables))
 	if err != nil {
 		return nil, fmt.Errorf("plan variables: %w", err)
@@ -187,6 +191,9 @@ func (s *Sagas) startIn(ctx context.Context, tx *outbox.Tx, t *Type, a attempt, 
 		}
 	}
 	tx.Emit(started.message(EventStarted, a.Plan.BusinessKey))
+	if row.sandbox() {
+		return s.sandbox(ctx, tx, t, row, a.Sandbox)
+	}
 	refusal, err := s.onStart(ctx, tx, t, row)
 	if err != nil {
 		return nil, err

@@ -251,6 +251,9 @@ func (s *Sagas) end(ctx context.Context, sagaID string, d Decision, code string,
 		if row.ClosedAt != nil || t == nil || !may(row) {
 			return nil
 		}
+		if row.sandbox() {
+			t = t.sandboxed()
+		}
 		undecided := row.Decision == Undecided
 		if undecided {
 			row.Decision, row.Reason = d, code

@@ -70,6 +70,9 @@ type Type struct {
 	// segment "" shows nothing. It is called for SUCCESS and BUSINESS outcomes and must be pure.
 	Partial func(s worker.Step) (segment string, view any)
 
+	// Sandbox makes the "result" of an operation of the sandbox, where no domain function runs; nil = none.
+	Sandbox func(ctx context.Context, tx *outbox.Tx, a Attempt, e Ending) (any, error)
+
 	// Docs is what the OpenAPI document says about this type: its final reasons and the parts of its partial result.
 	Docs Docs
 }
