@@ -66,6 +66,7 @@ type Config struct {
 	Stager   Stager        // nil = handlers must not emit
 	Saga     Saga          // nil = jobs with a sagaId are FATAL
 	Elements Elements      // nil = answers that are gone stay shown as gone
+	Waiting  Waiting       // shows jobs that wait and nobody serves; nil = Elements, where it can tell that too
 	Control  *pgxpool.Pool // connections for leases and other control statements; nil = a pool of 4 made from the main one
 
 	JobTimeout     time.Duration // a job is ours this long, extended at a third; 30 s
@@ -79,6 +80,8 @@ type Config struct {
 	Backoff        outcome.Backoff
 	UnknownBackoff outcome.Backoff // for unknown results; 1 s doubling to 1 min
 	PollBackoff    outcome.Backoff // for polls and streams that fail; 100 ms doubling to 10 s
+	StallAfter     time.Duration   // a slot held longer is reported; twice what a handler may take in all, 1 min by default
+	UnservedAfter  time.Duration   // a job that waits longer without being activated is reported; 30 s
 	BreakerBackoff outcome.Backoff // between probes of a job type whose jobs fail in masses; 500 ms doubling to 15 s
 	NoBreaker      bool            // never slow a job type down because its jobs fail
 
@@ -120,6 +123,8 @@ func (c Config) withDefaults() Config {
 	def(&c.DrainTimeout, 20*time.Second)
 	def(&c.SweepEvery, 2*time.Second)
 	def(&c.Retain, retainDefault)
+	def(&c.StallAfter, 2*(c.HandlerTimeout+c.CallTimeout))
+	def(&c.UnservedAfter, 30*time.Second)
 	if c.Backoff == (outcome.Backoff{}) {
 		c.Backoff = outcome.DefaultBackoff()
 	}
@@ -156,6 +161,7 @@ func (c Config) check() error {
 	for name, d := range map[string]time.Duration{
 		"job timeout": c.JobTimeout, "handler timeout": c.HandlerTimeout, "lock timeout": c.LockTimeout, "call timeout": c.CallTimeout,
 		"lease": c.Lease, "drain timeout": c.DrainTimeout, "sweep every": c.SweepEvery, "retain": c.Retain,
+		"stall after": c.StallAfter, "unserved after": c.UnservedAfter,
 	} {
 		if d < 0 {
 			bad("%s %s: want above 0", name, d)

@@ -1,11 +1,16 @@
 package worker
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Health is what a worker tells of itself; every field is a count or a state of this moment.
 type Health struct {
-	Active int // jobs received and not done
-	Types  []TypeHealth
+	Active   int // jobs received and not done
+	Stalled  int // jobs that have held a slot for longer than Config.StallAfter
+	Types    []TypeHealth
+	Unserved []Unserved // where Config.Waiting, or Elements, can tell
 }
 
 // TypeHealth is one job type.
@@ -19,6 +24,9 @@ type TypeHealth struct {
 	Polled      int64  // jobs received by poll
 	Slowed      bool   // its jobs fail in masses: only probes run
 	SlowedSince time.Time
+	HandlerP95  time.Duration // of the last 64 runs of a transactional handler; 0 = not known yet
+	Grouped     int64         // jobs that ended in a transaction shared with others (path rule 26)
+	Splits      int64         // shared transactions that were rolled back
 	TimesSlowed int64
 }
 
@@ -35,12 +43,20 @@ func (h Health) StreamsDown() []string {
 
 // Health tells how the worker does. It never blocks on anything but short locks.
 func (w *Worker) Health() Health {
-	h := Health{Active: w.Active()}
+	h := Health{Active: w.Active(), Stalled: len(w.stalled())}
+	w.watch.mu.Lock()
+	h.Unserved = slices.Clone(w.watch.unserved)
+	w.watch.mu.Unlock()
 	for _, in := range w.intakes {
 		in.mu.Lock()
 		t := TypeHealth{Type: in.jobType, Stream: in.stream, StreamSince: in.since, StreamOpens: in.opens, StreamError: in.err, Streamed: in.streamed, Polled: in.polled}
 		in.mu.Unlock()
 		t.Slowed, t.SlowedSince, t.TimesSlowed = w.breaker(in.jobType).state()
+		if p := w.rt.paces[in.jobType]; p != nil {
+			p.mu.Lock()
+			t.HandlerP95, t.Grouped, t.Splits = p.p95, p.grouped, p.splits
+			p.mu.Unlock()
+		}
 		h.Types = append(h.Types, t)
 	}
 	return h

@@ -50,6 +50,7 @@ func (w *Worker) work(drain, hard context.Context, h *held) {
 			leave(hard, h)
 			return
 		default:
+			h.slotAt.Store(time.Now().UnixNano())
 			res = apartResult
 			if len(mates) > 0 {
 				res = w.runTogether(hard, wt, mates)
@@ -58,6 +59,7 @@ func (w *Worker) work(drain, hard context.Context, h *held) {
 				res = w.run(hard, h, alone)
 			}
 			w.slots.Release(slots)
+			h.slotAt.Store(0)
 		}
 		if res.unsent {
 			w.rt.sendNow(hard, res.queued)

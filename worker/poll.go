@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vitrip/journeyman/dedup"
@@ -18,7 +19,8 @@ type held struct {
 	received time.Time // monotonic: deadlines never ask the broker's clock (path rule 6)
 	sla      time.Duration
 	attempts dedup.Attempts
-	guarded  bool // attempts are known
+	guarded  bool         // attempts are known
+	slotAt   atomic.Int64 // since when it has its slot, Unix ns; 0 = it waits
 
 	vars    map[string]any
 	varsErr error

@@ -34,7 +34,8 @@ type Worker struct {
 	held map[*held]struct{} // received and not done, for the extender
 	free chan struct{}      // a slot of MaxJobsActive came free
 
-	waiting  []*waiter           // for a slot, in order; may be taken along
+	waiting  []*waiter // for a slot, in order; may be taken along
+	watch    watch
 	breakers map[string]*breaker // by job type
 	intakes  []*intake
 	ran      atomic.Bool
@@ -158,6 +159,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	outer.Go(func() { _ = w.sender.Run(last) })
 	outer.Go(func() { w.beat(last) })
 	outer.Go(func() { w.extend(last) })
+	outer.Go(func() { w.guard(last) })
+	sweeps.Go(func() { w.lookout(ctx) })
 	sweeps.Go(func() { _ = w.rt.Run(ctx) })
 	for _, in := range w.intakes {
 		if w.streams(in.jobType) {
