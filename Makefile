@@ -58,6 +58,7 @@ kafka: setup-postgres ## transport suite, relay order and loss, inbox on a real 
 
 demo-audit: build ## run the demo and check its summary
 	test/demo/audit.sh
+	test/demo/broken.sh
 
 setup-postgres: ## install Debian's PostgreSQL when no server program is found
 	@test/setup-postgres.sh
