@@ -36,7 +36,7 @@ type Entry struct {
 	IdempotencyKey string // DedupMessageID, DedupOperationID or DedupData
 	RetentionDays  int
 	Financial      bool
-	Schema         any // as written; not interpreted here
+	Schema         any // JSON Schema of the data part as written, nil for none; checked by [Schemas]
 	Retry          []time.Duration
 	PoisonedAfter  int // attempts after which a message goes to the DLQ
 	DLQ            string

@@ -32,6 +32,7 @@ type Config struct {
 	Instance string          // this process, for the envelope's producerInstance, required
 	Env      string          // environment name for the header env, required
 	MaxBytes int             // largest message in bytes, 0 means DefaultMaxBytes
+	Schemas  events.Schemas  // checks the data of each message, nil means that data is not checked
 }
 
 // Stager writes messages into the outbox inside the caller's transaction. Safe for concurrent use.
@@ -90,7 +91,7 @@ func (s *Stager) Declare(types ...string) error {
 
 // Check refuses messages that could not be staged: type and version not in the
 // catalog, an event staged as a command or the reverse, a producer that may not
-// stage it, data that is not a JSON object, a body over the size limit, a
+// stage it, data that is not a JSON object or breaks its schema, a body over the size limit, a
 // business key that is too long. An empty business key passes here: it means
 // that of the operation. All mistakes are named. [Stager.Queue] checks the same.
 func (s *Stager) Check(msgs ...events.Message) error {
@@ -230,6 +231,11 @@ func (s *Stager) prepare(o events.Origin, m events.Message, n int) (row, error) 
 	data, err := s.data(e, o, m)
 	if err != nil {
 		return row{}, fmt.Errorf("message type %s v%d: data: %w", m.Type, m.Version, err)
+	}
+	if s.cfg.Schemas != nil {
+		if err := s.cfg.Schemas.Check(m.Type, m.Version, data); err != nil {
+			return row{}, fmt.Errorf("message type %s v%d: %w", m.Type, m.Version, err)
+		}
 	}
 	r := row{Message: m, entry: e, id: messageID(o, m, n)}
 	r.headers = s.headers(o, r)

@@ -227,3 +227,31 @@ func TestTx_RefusesToEnd(t *testing.T) {
 		t.Errorf("after Truncate(1): %v", h.Messages())
 	}
 }
+
+type noPrice struct{}
+
+func (noPrice) Check(messageType string, version int, data []byte) error {
+	if messageType == "test.thing.renamed" && version == 2 && !strings.Contains(string(data), "price") {
+		return errors.New("breaks its schema: field data.price: missing")
+	}
+	return nil
+}
+
+// A message that breaks its schema is refused by Check, where the runtime makes FATAL of it, and by Queue.
+func TestStager_RefusesWhatBreaksItsSchema(t *testing.T) {
+	t.Parallel()
+	s, err := outbox.NewStager(outbox.Config{Catalog: catalog(t), Producer: "tester", Instance: "i", Env: "test", Schemas: noPrice{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := events.Message{Type: "test.thing.renamed", Version: 2, BusinessKey: "K", Data: map[string]any{"n": 1}}
+	for name, err := range map[string]error{"check": s.Check(bad), "queue": s.Queue(&pgx.Batch{}, origin("op"), []events.Message{bad})} {
+		if err == nil || !strings.Contains(err.Error(), "message type test.thing.renamed v2: breaks its schema: field data.price: missing") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	bad.Data = map[string]any{"price": 1}
+	if err := s.Check(bad); err != nil {
+		t.Errorf("a message that fits: %v", err)
+	}
+}

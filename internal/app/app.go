@@ -20,6 +20,7 @@ import (
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/events/inbox"
 	"github.com/vitrip/journeyman/events/kafka"
+	schema "github.com/vitrip/journeyman/events/schema/json"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/sagas"
 	"github.com/vitrip/journeyman/worker"
@@ -111,12 +112,16 @@ func New(cfg Config) (_ *App, err error) {
 	if a.catalog, err = Catalog(); err != nil {
 		return nil, err
 	}
+	schemas, err := schema.Compile(a.catalog)
+	if err != nil {
+		return nil, err
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
 	a.stager, err = outbox.NewStager(outbox.Config{
-		Schema: cfg.Schema, Catalog: a.catalog, Producer: producer, Instance: fmt.Sprintf("%s-%d", host, os.Getpid()), Env: cfg.Env,
+		Schema: cfg.Schema, Catalog: a.catalog, Schemas: schemas, Producer: producer, Instance: fmt.Sprintf("%s-%d", host, os.Getpid()), Env: cfg.Env,
 	})
 	if err != nil {
 		return nil, err

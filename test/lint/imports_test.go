@@ -37,6 +37,7 @@ var may = map[string][]string{ //nolint:gochecknoglobals // a table
 	"events":            {"events"},
 	"events/kafka":      {"events"},
 	"events/nats":       {"events"},
+	"events/schema/...": {"events"},
 	"events/eventstest": {"events"},
 	"zeebe":             {"internal/postgres", "internal/crash", "internal/rule"},
 	"zeebe/rest":        {"zeebe"},
