@@ -27,6 +27,11 @@ type Config struct {
 	// fields, no REST server is started.
 	RESTListener net.Listener
 
+	// DataDir keeps the state in this directory: a log of commands and a snapshot.
+	// Every answer waits until what it tells is on disk; one fsync serves all
+	// callers that wait. One process may have it open. Empty: memory only.
+	DataDir string
+
 	Compat Compat         // default Compat88
 	Log    zerolog.Logger // default: silent
 }
@@ -60,4 +65,4 @@ func (c Config) withDefaults() Config {
 
 // Banner says what the engine is for; Start logs it, and commands that start an
 // engine print it.
-const Banner = "embedded engine: for development, tests and demonstrations only; its state is in memory and gone when it stops"
+const Banner = "embedded engine: for development, tests and demonstrations only"

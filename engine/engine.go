@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -64,12 +65,19 @@ func Start(cfg Config) (*Engine, error) {
 			return nil, errors.Join(fmt.Errorf("engine: listen for REST: %w", err), lis.Close())
 		}
 	}
-	offset := keyOffset(time.Now())
+	state, incarnation, err := openState(cfg.DataDir)
+	if err != nil {
+		err = errors.Join(err, lis.Close())
+		if restLis != nil {
+			err = errors.Join(err, restLis.Close())
+		}
+		return nil, err
+	}
 	e := &Engine{
-		broker:      broker.New(offset),
+		broker:      state,
 		faults:      faults{log: cfg.Log},
 		addr:        lis.Addr().String(),
-		incarnation: strconv.FormatInt(offset, 36),
+		incarnation: incarnation,
 	}
 	host, port := split(e.addr)
 	compat85 := cfg.Compat == Compat85
@@ -96,9 +104,31 @@ func Start(cfg Config) (*Engine, error) {
 			}
 		})
 	}
-	cfg.Log.Info().Str("grpc", e.addr).Str("rest", e.restAddr).Str("compat", string(cfg.Compat)).
+	kept := cfg.DataDir
+	if kept == "" {
+		kept = "memory: gone when the engine stops"
+	}
+	cfg.Log.Info().Str("grpc", e.addr).Str("rest", e.restAddr).Str("compat", string(cfg.Compat)).Str("state", kept).
 		Msg(Banner)
 	return e, nil
+}
+
+// openState begins a state in memory, or opens the one in dir. A state keeps its incarnation.
+func openState(dir string) (*broker.Broker, string, error) {
+	offset := keyOffset(time.Now())
+	incarnation := strconv.FormatInt(offset, 36)
+	var seed [32]byte
+	if _, err := rand.Read(seed[:]); err != nil {
+		return nil, "", fmt.Errorf("engine: random seed: %w", err)
+	}
+	if dir == "" {
+		return broker.New(offset, seed), incarnation, nil
+	}
+	b, err := broker.Open(dir, offset, incarnation, seed)
+	if err != nil {
+		return nil, "", fmt.Errorf("engine: %w", err)
+	}
+	return b, b.Incarnation(), nil
 }
 
 // keyOffset makes keys of one state unlike those of any earlier state: seconds
@@ -138,18 +168,23 @@ func (e *Engine) Now() time.Time { return e.broker.Now() }
 // AdvanceClock moves the engine's clock forward by d and returns after
 // everything that became due has happened, in order, each at its own time. A
 // negative d moves it back: nothing happens, and timers that run take that much longer.
-func (e *Engine) AdvanceClock(d time.Duration) { e.broker.Advance(d) }
+//
+// When the state on disk cannot be written any more, the next command says so.
+func (e *Engine) AdvanceClock(d time.Duration) {
+	_ = e.broker.Advance(d) //nolint:errcheck // every command after it is refused with this error
+}
 
-// Close ends all calls, streams and timers and waits for them. The state is gone.
+// Close ends all calls, streams and timers and waits for them. The state is
+// gone, unless Config.DataDir keeps it.
 func (e *Engine) Close() error {
 	e.closeOnce.Do(func() {
-		e.broker.Close()
+		e.closeErr = e.broker.Close()
 		e.grpc.Stop()
 		if e.http != nil {
 			ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 			defer cancel()
 			if err := e.http.Shutdown(ctx); err != nil {
-				e.closeErr = errors.Join(fmt.Errorf("engine: stop REST: %w", err), e.http.Close())
+				e.closeErr = errors.Join(e.closeErr, fmt.Errorf("engine: stop REST: %w", err), e.http.Close())
 			}
 		}
 		e.wg.Wait()

@@ -1,8 +1,8 @@
 package feel
 
 import (
+	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -44,8 +44,12 @@ var numberTable = []tableRow{
 	}},
 	{"odd(number: n)", func(_ *machine, a []Value) Value { return parity(a[0], true) }},
 	{"even(number: n)", func(_ *machine, a []Value) Value { return parity(a[0], false) }},
-	{"random number()", func(*machine, []Value) Value {
-		d, err := parseNumber(strconv.FormatFloat(rand.Float64(), 'f', -1, 64))
+	{"random number()", func(m *machine, _ []Value) Value {
+		var b [8]byte
+		if err := m.bytes(b[:]); err != nil {
+			return m.fail("random number", err.Error())
+		}
+		d, err := parseNumber(strconv.FormatFloat(float64(binary.LittleEndian.Uint64(b[:])>>11)/(1<<53), 'f', -1, 64))
 		if err != nil {
 			return Value{}
 		}

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -79,12 +80,24 @@ var stringTable = []tableRow{
 	{"to base64(value: s)", func(m *machine, a []Value) Value {
 		return StringValue(base64.StdEncoding.EncodeToString([]byte(m.long(a[0]))))
 	}},
-	{"uuid()", func(*machine, []Value) Value {
+	{"uuid()", func(m *machine, _ []Value) Value {
 		var b [16]byte
-		rand.Read(b[:]) // never fails
+		if err := m.bytes(b[:]); err != nil {
+			return m.fail("uuid", err.Error())
+		}
 		b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 		return StringValue(fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]))
 	}},
+}
+
+// bytes fills b from the caller's source of random numbers, or the host's.
+func (m *machine) bytes(b []byte) error {
+	src := m.random
+	if src == nil {
+		src = rand.Reader
+	}
+	_, err := io.ReadFull(src, b)
+	return err
 }
 
 // long returns a string and pays for its length.

@@ -16,6 +16,7 @@ package feel
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 )
@@ -121,6 +122,7 @@ func (e *Expr) Variables() []string { return slices.Clone(e.vars) }
 type Options struct {
 	Now      time.Time // for now() and today(); zero = the host's clock
 	MaxSteps int       // zero = DefaultMaxSteps
+	Random   io.Reader // for uuid() and random number(); nil = the host's random numbers
 }
 
 // Eval evaluates e with the zero [Options]. A nil scope has no variables.
@@ -139,7 +141,7 @@ func (e *Expr) EvalWith(scope Scope, o Options) (Value, []Warning, error) {
 	if o.MaxSteps <= 0 {
 		o.MaxSteps = DefaultMaxSteps
 	}
-	m := &machine{scope: scope, now: o.Now, steps: o.MaxSteps}
+	m := &machine{scope: scope, now: o.Now, steps: o.MaxSteps, random: o.Random}
 	v := m.eval(e.root)
 	switch e.root.(type) {
 	case *constNode, *nameNode, *pathNode: // nothing was built

@@ -2,6 +2,7 @@ package feel
 
 import (
 	"fmt"
+	"io"
 	"time"
 )
 
@@ -15,6 +16,7 @@ type machine struct {
 	scope    Scope
 	frame    *frame // local names, innermost first
 	now      time.Time
+	random   io.Reader
 	steps    int // left
 	depth    int
 	warnings []Warning

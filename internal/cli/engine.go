@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,40 +18,45 @@ import (
 
 // newEngine serves the embedded engine until a signal.
 func newEngine(s Streams) *cobra.Command {
-	var grpcAddr, restAddr, level string
+	var grpcAddr, restAddr, level, data, compat string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "engine", Short: "Run the embedded Zeebe-compatible engine",
-		Long: `Engine serves the gateway's gRPC API and the REST API v2 from memory. It is for development,
-tests and demonstrations on one machine only: its state ends with the process.`,
+		Long: `Engine serves the gateway's gRPC API and the REST API v2. It is for development, tests and
+demonstrations on one machine only. Its state is in memory and ends with the process;
+with --data it is kept in a directory: a log of commands, written (fsync) before each answer, and
+a snapshot. After a crash it comes back as it was, the clock's offset included.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := newLog(s, "journeyman-engine", level)
 			if err != nil {
 				return err
 			}
-			e, err := engine.Start(engine.Config{Addr: grpcAddr, RESTAddr: restAddr, Log: log})
+			e, err := engine.Start(engine.Config{Addr: grpcAddr, RESTAddr: restAddr, DataDir: data, Compat: engine.Compat(compat), Log: log})
 			if err != nil {
 				return exit(ExitMissing, err)
 			}
-			defer e.Close() //nolint:errcheck // ends with the process
 			if asJSON {
-				if err := printJSON(s.Out, map[string]string{"grpc": e.Addr(), "rest": "http://" + e.RESTAddr(), "incarnation": e.Incarnation()}); err != nil {
-					return err
+				if err := printJSON(s.Out, map[string]string{"grpc": e.Addr(), "rest": "http://" + e.RESTAddr(), "incarnation": e.Incarnation(), "data": data}); err != nil {
+					return errors.Join(err, e.Close())
 				}
 			} else if _, err := fmt.Fprintf(s.Out, "embedded engine, for development on this machine only\ngRPC %s\nREST http://%s\nstop with Ctrl-C\n", e.Addr(), e.RESTAddr()); err != nil {
-				return err
+				return errors.Join(err, e.Close())
 			}
 			<-cmd.Context().Done()
-			return nil // stopping is its only way to end
+			return e.Close() // stopping is its only way to end
 		},
 	}
 	cmd.Flags().StringVar(&grpcAddr, "grpc", "127.0.0.1:26500", "address of the gRPC API")
 	cmd.Flags().StringVar(&restAddr, "rest", "127.0.0.1:8080", "address of the REST API")
+	cmd.Flags().StringVar(&data, "data", "", "directory that keeps the state (empty: memory only)")
+	cmd.Flags().StringVar(&compat, "compat", string(engine.Compat88), "refuse at deploy what this version does not know: 8.8 or 8.5")
 	cmd.Flags().StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or disabled")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the addresses as JSON")
 	env(cmd, "grpc", "JOURNEYMAN_ENGINE_GRPC")
 	env(cmd, "rest", "JOURNEYMAN_ENGINE_REST")
+	env(cmd, "data", "JOURNEYMAN_ENGINE_DATA")
+	env(cmd, "compat", "JOURNEYMAN_ENGINE_COMPAT")
 	env(cmd, "log-level", "JOURNEYMAN_LOG_LEVEL")
 	cmd.AddCommand(newClock(s))
 	return cmd

@@ -218,8 +218,6 @@ func TestUnsupportedCallsSayWhich(t *testing.T) {
 	}
 	_, err := z.EvaluateDecision(z.ctx, &pb.EvaluateDecisionRequest{})
 	z.refused(err, codes.Unimplemented, "EvaluateDecision")
-	_, err = z.MigrateProcessInstance(z.ctx, &pb.MigrateProcessInstanceRequest{})
-	z.refused(err, codes.Unimplemented, "MigrateProcessInstance")
 }
 
 func TestPassThroughTasks(t *testing.T) {

@@ -19,15 +19,24 @@ func (a *Await) Result() <-chan string { return a.result }
 // CreateAndAwait starts an instance and waits for its completion from the same moment on.
 func (b *Broker) CreateAndAwait(r core.Creation, fetch []string) (*core.Instance, *Await, error) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	if err := b.broken(); err != nil {
+		b.mu.Unlock()
+		return nil, nil, err
+	}
 	b.catchUp(b.now())
 	inst, err := b.core.CreateInstance(r)
 	if err != nil {
+		if lost := b.unlock(); lost != nil {
+			return nil, nil, lost
+		}
 		return nil, nil, err
 	}
 	a := &Await{instance: inst.Key, fetch: fetch, result: make(chan string, 1)}
 	b.awaits[inst.Key] = append(b.awaits[inst.Key], a)
 	b.settle()
+	if err := b.unlock(); err != nil {
+		return nil, nil, err
+	}
 	return inst, a, nil
 }
 

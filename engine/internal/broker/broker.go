@@ -22,6 +22,7 @@ type Broker struct {
 	polls   map[string][]*poll
 	streams map[string]*streamGroup
 	awaits  map[int64][]*Await
+	durable *durable // nil: memory only
 
 	wake chan struct{}
 	done chan struct{}
@@ -29,51 +30,73 @@ type Broker struct {
 }
 
 // New starts a broker over an empty state whose keys begin at a time-derived offset.
-func New(keyOffset int64) *Broker {
-	b := &Broker{
-		core:  core.New(time.Now().UTC(), keyOffset),
-		polls: map[string][]*poll{}, streams: map[string]*streamGroup{}, awaits: map[int64][]*Await{},
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
-	}
+func New(keyOffset int64, seed [32]byte) *Broker {
+	b := newBroker(core.NewSeeded(time.Now().UTC().Round(0), keyOffset, seed))
 	b.wg.Go(b.drive)
 	return b
 }
 
-// Close ends waiting polls and streams and stops the clock. It does not wait for callers.
-func (b *Broker) Close() {
+func newBroker(c *core.Core) *Broker {
+	return &Broker{
+		core:  c,
+		polls: map[string][]*poll{}, streams: map[string]*streamGroup{}, awaits: map[int64][]*Await{},
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+}
+
+// Close ends waiting polls and streams and stops the clock; what is kept on
+// disk is written. It does not wait for callers: they are told that the log is closed.
+func (b *Broker) Close() error {
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
-		return
+		return nil
 	}
 	b.closed = true
 	close(b.done)
 	b.mu.Unlock()
 	b.wg.Wait()
+	if b.durable == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.durable.journal.Close()
 }
 
 // Done is closed when the broker closes.
 func (b *Broker) Done() <-chan struct{} { return b.done }
 
-// Do runs one command: timers that are due fire first, then fn, then what follows from it.
+// Do runs one command: timers that are due fire first, then fn, then what
+// follows from it. With a state on disk it returns when all of that is there.
 func (b *Broker) Do(fn func(c *core.Core) error) error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	if err := b.broken(); err != nil {
+		b.mu.Unlock()
+		return err
+	}
 	b.catchUp(b.now())
 	err := fn(b.core)
 	b.settle()
+	if lost := b.unlock(); lost != nil {
+		return lost
+	}
 	return err
 }
 
-// View runs fn for reading, after due timers have fired.
+// View runs fn for reading, after due timers have fired. It shows nothing that
+// is not on disk yet; once the log is broken it shows what is in memory.
 func (b *Broker) View(fn func(c *core.Core)) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.catchUp(b.now())
+	if b.broken() == nil {
+		b.catchUp(b.now())
+	}
 	fn(b.core)
+	_ = b.unlock() //nolint:errcheck // commands are refused with it; reading helps to find out why
 }
 
-func (b *Broker) now() time.Time { return time.Now().UTC().Add(b.offset) }
+// now has no monotonic part: a time read back from disk has none either.
+func (b *Broker) now() time.Time { return time.Now().UTC().Add(b.offset).Round(0) }
 
 // catchUp fires what is due until now, each at its own time.
 func (b *Broker) catchUp(now time.Time) {
@@ -103,6 +126,11 @@ func (b *Broker) drive() {
 	defer t.Stop()
 	for {
 		b.mu.Lock()
+		if b.broken() != nil {
+			b.mu.Unlock()
+			<-b.done // commands are refused with the reason
+			return
+		}
 		b.catchUp(b.now())
 		if !b.core.Idle() {
 			b.core.Run(stepsPerHold)
@@ -133,27 +161,27 @@ func (b *Broker) Now() time.Time {
 }
 
 // Advance moves the engine's clock forward and fires what becomes due, in order.
-func (b *Broker) Advance(d time.Duration) {
+func (b *Broker) Advance(d time.Duration) error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.offset += d
+	b.setOffset(b.offset + d)
 	b.catchUp(b.now())
 	b.nudge()
+	return b.unlock()
 }
 
 // SetClock moves the engine's clock to t. Going back fires nothing and delays timers.
-func (b *Broker) SetClock(t time.Time) {
+func (b *Broker) SetClock(t time.Time) error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.offset = time.Until(t)
+	b.setOffset(time.Until(t))
 	b.catchUp(b.now())
 	b.nudge()
+	return b.unlock()
 }
 
 // ResetClock returns to real time.
-func (b *Broker) ResetClock() {
+func (b *Broker) ResetClock() error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.offset = 0
+	b.setOffset(0)
 	b.nudge()
+	return b.unlock()
 }

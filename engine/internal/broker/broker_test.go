@@ -20,9 +20,16 @@ const work = `<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/2010052
 <bpmn:serviceTask id="a"><bpmn:extensionElements><zeebe:taskDefinition type="work"/></bpmn:extensionElements></bpmn:serviceTask>
 <bpmn:sequenceFlow id="f2" sourceRef="a" targetRef="e"/><bpmn:endEvent id="e"/></bpmn:process></bpmn:definitions>`
 
+func stop(t *testing.T, b *broker.Broker) {
+	t.Helper()
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func begin(t *testing.T) *broker.Broker {
 	t.Helper()
-	b := broker.New(0)
+	b := broker.New(0, [32]byte{})
 	if err := b.Do(func(c *core.Core) error {
 		_, err := c.Deploy([]core.Resource{{Name: "p.bpmn", Content: []byte(work)}}, false)
 		return err
@@ -49,7 +56,7 @@ func request(n int) core.Activation {
 func TestActivate_CancelledPollEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := begin(t)
-		defer b.Close()
+		defer stop(t, b)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		start := time.Now()
@@ -76,7 +83,7 @@ func TestActivate_CancelledPollEndsAtOnce(t *testing.T) {
 func TestActivate_FirstPollFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := begin(t)
-		defer b.Close()
+		defer stop(t, b)
 		order := make(chan int, 3)
 		for i := range 3 {
 			go func() {
@@ -99,7 +106,7 @@ func TestActivate_FirstPollFirst(t *testing.T) {
 func TestActivate_EmptyAfterItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := begin(t)
-		defer b.Close()
+		defer stop(t, b)
 		start := time.Now()
 		jobs, err := b.Activate(t.Context(), request(1), 50*time.Second)
 		if err != nil || len(jobs) != 0 || time.Since(start) != 50*time.Second {
@@ -111,7 +118,7 @@ func TestActivate_EmptyAfterItsTime(t *testing.T) {
 func TestStream_CloseYieldsWhatWasNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := begin(t)
-		defer b.Close()
+		defer stop(t, b)
 		s := b.OpenStream(request(1))
 		for range 20 {
 			create(t, b)
@@ -133,7 +140,7 @@ func TestStream_CloseYieldsWhatWasNotSent(t *testing.T) {
 func TestStream_RoundRobin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := begin(t)
-		defer b.Close()
+		defer stop(t, b)
 		one, two := b.OpenStream(request(1)), b.OpenStream(request(1))
 		for range 8 {
 			create(t, b)
@@ -150,7 +157,7 @@ func TestStream_RoundRobin(t *testing.T) {
 func TestClock_FiresByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := begin(t)
-		defer b.Close()
+		defer stop(t, b)
 		create(t, b)
 		if jobs, err := b.Activate(t.Context(), request(1), 0); err != nil || len(jobs) != 1 {
 			t.Fatalf("got %v, %v", jobs, err)
@@ -166,7 +173,7 @@ func TestClock_FiresByItself(t *testing.T) {
 func TestAwait_ForgottenAndAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := begin(t)
-		defer b.Close()
+		defer stop(t, b)
 		_, a, err := b.CreateAndAwait(core.Creation{ProcessID: "p", Version: -1, Vars: core.Doc{"x": []byte("1")}}, nil)
 		if err != nil {
 			t.Fatal(err)

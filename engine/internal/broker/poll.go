@@ -26,6 +26,10 @@ func (b *Broker) Activate(ctx context.Context, req core.Activation, wait time.Du
 		p    *poll
 	)
 	b.mu.Lock()
+	if err := b.broken(); err != nil {
+		b.mu.Unlock()
+		return nil, err
+	}
 	b.catchUp(b.now())
 	if len(b.polls[req.Type]) == 0 || wait <= 0 {
 		jobs = b.core.Activate(req)
@@ -36,7 +40,9 @@ func (b *Broker) Activate(ctx context.Context, req core.Activation, wait time.Du
 		b.polls[req.Type] = append(b.polls[req.Type], p)
 		b.servePolls(req.Type)
 	}
-	b.mu.Unlock()
+	if err := b.unlock(); err != nil {
+		return nil, err
+	}
 	if p == nil {
 		return jobs, nil
 	}
@@ -45,7 +51,7 @@ func (b *Broker) Activate(ctx context.Context, req core.Activation, wait time.Du
 	select {
 	case jobs = <-p.got:
 		if ctx.Err() == nil {
-			return jobs, nil
+			return jobs, b.Settled()
 		}
 		b.GiveBack(jobs)
 		return nil, ctx.Err()
@@ -71,7 +77,7 @@ func (b *Broker) Activate(ctx context.Context, req core.Activation, wait time.Du
 		b.GiveBack(jobs)
 		return nil, ctx.Err()
 	}
-	return jobs, nil
+	return jobs, b.Settled()
 }
 
 // GiveBack returns jobs that could not be delivered; polls and streams may take them.
@@ -81,6 +87,9 @@ func (b *Broker) GiveBack(jobs []*core.Activated) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.broken() != nil {
+		return // nothing is given out any more either
+	}
 	b.catchUp(b.now())
 	for _, j := range jobs {
 		if j.Job.Deadline.Equal(j.Deadline) { // nobody else has it by now

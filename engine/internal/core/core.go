@@ -15,6 +15,8 @@
 package core
 
 import (
+	"encoding/binary"
+	"math/rand/v2"
 	"time"
 )
 
@@ -59,14 +61,25 @@ type Core struct {
 	queue []step
 	head  int
 
+	recorder func(Record)  // nil: nothing is recorded
+	random   *rand.ChaCha8 // for uuid() and random number()
+
 	fresh    []*Job      // became activatable since the last Take
 	finished []*Instance // completed since the last Take
 }
 
 // New returns an empty core whose first key is FirstKey plus offset plus one.
+// Random numbers in expressions follow from the offset too.
 func New(now time.Time, offset int64) *Core {
+	var seed [32]byte
+	binary.LittleEndian.PutUint64(seed[:], uint64(offset))
+	return NewSeeded(now, offset, seed)
+}
+
+// NewSeeded is [New] with the seed of the random numbers in expressions.
+func NewSeeded(now time.Time, offset int64, seed [32]byte) *Core {
 	return &Core{
-		now: now, started: now, lastKey: FirstKey + offset,
+		now: now, started: now, random: rand.NewChaCha8(seed), lastKey: FirstKey + offset,
 		processes: map[string][]*Process{}, lastVersion: map[string]int32{}, byKey: map[int64]*Process{}, starts: map[string][]*Subscription{},
 		instances: map[int64]*Instance{}, elements: map[int64]*Element{}, jobs: map[int64]*Job{},
 		ready: map[string]*jobQueue{}, incidents: map[int64]*Incident{}, variables: map[int64]*Variable{},
@@ -109,6 +122,9 @@ const compactAt = 4096
 // Run executes at most limit queued steps and reports whether the queue is empty.
 // A model that loops for ever therefore cannot keep the engine's lock.
 func (c *Core) Run(limit int) bool {
+	if !c.Idle() {
+		c.record(Record{Op: OpRun, N: int64(limit)})
+	}
 	for ; limit > 0 && c.head < len(c.queue); limit-- {
 		s := c.queue[c.head]
 		c.queue[c.head] = step{}

@@ -5,6 +5,7 @@ import "slices"
 // DeleteResource removes a process version that has no running instance. The
 // version before it, if any, is the latest again, its start events included.
 func (c *Core) DeleteResource(key int64) error {
+	c.record(Record{Op: opDelete, Key: key})
 	const intent = "DELETE"
 	p := c.byKey[key]
 	if p == nil || p.Deleted {

@@ -24,6 +24,7 @@ type Deployment struct {
 // Deploy checks and compiles all resources and deploys them together; one
 // mistake refuses them all. A resource equal to its latest version keeps key and version.
 func (c *Core) Deploy(resources []Resource, compat85 bool) (Deployment, error) {
+	c.record(Record{Op: opDeploy, Resources: resources, Flag: compat85})
 	const intent = "CREATE"
 	if len(resources) == 0 {
 		return Deployment{}, reject(intent, InvalidArgument, "Expected to deploy at least one resource, but none given")

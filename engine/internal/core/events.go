@@ -22,6 +22,19 @@ type Subscription struct {
 
 // subscribe evaluates and opens all catch events of e. Nothing is opened when one fails.
 func (c *Core) subscribe(e *Element) error {
+	all, err := c.prepareAll(e)
+	if err != nil {
+		return err
+	}
+	e.subs = append(e.subs, all...)
+	for _, s := range all {
+		c.open(s)
+	}
+	return nil
+}
+
+// prepareAll evaluates all catch events of e and opens none.
+func (c *Core) prepareAll(e *Element) ([]*Subscription, error) {
 	n := e.Node
 	var all []*Subscription
 	add := func(node *Node) error {
@@ -37,7 +50,7 @@ func (c *Core) subscribe(e *Element) error {
 	if !e.Inner {
 		for _, b := range n.boundary {
 			if err := add(b); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
@@ -45,28 +58,24 @@ func (c *Core) subscribe(e *Element) error {
 		for _, esp := range n.eventSubs {
 			for _, s := range esp.starts {
 				if err := add(s); err != nil {
-					return err
+					return nil, err
 				}
 			}
 		}
 		if n.Kind == bpmn.KindEventBasedGateway {
 			for _, f := range n.out {
 				if err := add(f.to); err != nil {
-					return err
+					return nil, err
 				}
 			}
 		}
 		if n.Kind == bpmn.KindCatchEvent || n.Kind == bpmn.KindReceiveTask {
 			if err := add(n); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	e.subs = append(e.subs, all...)
-	for _, s := range all {
-		c.open(s)
-	}
-	return nil
+	return all, nil
 }
 
 // prepare evaluates one catch event; nil for events that need no subscription (error, escalation, compensation).
@@ -125,12 +134,30 @@ func (c *Core) open(s *Subscription) {
 	}
 }
 
+// listen puts a restored subscription where its messages or signals look for it.
+func (c *Core) listen(s *Subscription) {
+	switch {
+	case s.node.event == bpmn.EventSignal:
+		c.signals[s.name] = append(c.signals[s.name], s)
+	case s.node.event != bpmn.EventMessage:
+	case s.el == nil:
+		c.startSubs[s.name] = append(c.startSubs[s.name], s)
+	default:
+		k := messageKey(s.name, s.corrKey)
+		c.subs[k] = append(c.subs[k], s)
+	}
+}
+
 // arm sets the timer for the next firing; an exhausted cycle stays silent.
 func (c *Core) arm(s *Subscription) {
 	if s.fire.repeats == 0 {
 		return
 	}
-	s.timer = c.at(s.fire.due, func() {
+	s.timer = c.at(s.fire.due, c.elapsed(s))
+}
+
+func (c *Core) elapsed(s *Subscription) func() {
+	return func() {
 		s.timer = nil
 		if s.fire.repeats > 0 {
 			s.fire.repeats--
@@ -139,7 +166,7 @@ func (c *Core) arm(s *Subscription) {
 		if !s.closed && s.fire.next() {
 			c.arm(s)
 		}
-	})
+	}
 }
 
 func (c *Core) close(s *Subscription) {

@@ -79,7 +79,7 @@ func (x *expr) evalWarned(c *Core, look func(string) (json.RawMessage, bool)) (v
 	if x.static {
 		return x.value, nil, nil
 	}
-	v, warnings, err := x.prog.EvalWith(scopeFunc(look), feel.Options{Now: c.now})
+	v, warnings, err := x.prog.EvalWith(scopeFunc(look), feel.Options{Now: c.now, Random: c.random})
 	if err != nil {
 		return value{}, warnings, fmt.Errorf("Failed to evaluate expression '%s': %w", x.src, err) //nolint:staticcheck,revive // Zeebe's wording
 	}

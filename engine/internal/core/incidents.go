@@ -67,6 +67,7 @@ func (c *Core) closeIncident(inc *Incident) {
 // ResolveIncident closes the incident and runs the stopped step, or the job,
 // again. A cause that persists gives a new incident with a new key.
 func (c *Core) ResolveIncident(key int64) error {
+	c.record(Record{Op: opResolve, Key: key})
 	const intent = "RESOLVE"
 	inc := c.incidents[key]
 	if inc == nil || !inc.Active {

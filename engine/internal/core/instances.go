@@ -34,6 +34,7 @@ func (c *Core) startInstance(p *Process, start *Node, vars Doc) *Instance {
 
 // CreateInstance starts an instance at its none start event, or at the given elements.
 func (c *Core) CreateInstance(r Creation) (*Instance, error) {
+	c.record(Record{Op: opCreate, Create: &r})
 	const intent = "CREATE"
 	p, err := c.resolveProcess(intent, r)
 	if err != nil {
@@ -83,6 +84,7 @@ func (c *Core) resolveProcess(intent string, r Creation) (*Process, error) {
 
 // CancelInstance terminates a root instance with everything inside it.
 func (c *Core) CancelInstance(key int64) error {
+	c.record(Record{Op: opCancel, Key: key})
 	const intent = "CANCEL"
 	inst := c.instances[key]
 	if inst == nil || inst.Root.ended() {
@@ -117,6 +119,7 @@ func (c *Core) instanceEnded(inst *Instance) {
 
 // SetVariables writes variables into a scope, or propagates them from it outward.
 func (c *Core) SetVariables(scope int64, vars Doc, local bool) (int64, error) {
+	c.record(Record{Op: opSetVars, Key: scope, Vars: vars, Flag: local})
 	e := c.elements[scope]
 	if e == nil || e.ended() {
 		return 0, reject("UPDATE", NotFound, "Expected to update variables for element with key '%d', but no such element was found", scope)

@@ -97,6 +97,7 @@ func (c *Core) Return(j *Job, quiet bool) {
 	if j.State != JobActivated {
 		return
 	}
+	c.record(Record{Op: opReturnJob, Key: j.Key, Flag: quiet})
 	n := len(c.fresh)
 	c.makeActivatable(j)
 	if quiet {
@@ -137,6 +138,7 @@ func (c *Core) liveJob(intent, verb string, key int64) (*Job, error) {
 
 // CompleteJob ends a job with success; its variables go the way of the element's output mappings.
 func (c *Core) CompleteJob(key int64, vars Doc) error {
+	c.record(Record{Op: opCompleteJob, Key: key, Vars: vars})
 	j, err := c.liveJob("COMPLETE", "complete", key)
 	if err != nil {
 		return err
@@ -152,6 +154,7 @@ func (c *Core) CompleteJob(key int64, vars Doc) error {
 // FailJob records a failure. Retries are taken as given: at most 0 raises an
 // incident, otherwise the job can be activated again after backoff.
 func (c *Core) FailJob(key int64, retries int32, message string, backoff time.Duration, vars Doc) error {
+	c.record(Record{Op: opFailJob, Key: key, N: int64(retries), Text: message, D: backoff, Vars: vars})
 	j, err := c.liveJob("FAIL", "fail", key)
 	if err != nil {
 		return err
@@ -174,16 +177,14 @@ func (c *Core) FailJob(key int64, retries int32, message string, backoff time.Du
 	case backoff <= 0:
 		c.makeActivatable(j)
 	default:
-		j.timer = c.at(c.now.Add(backoff), func() {
-			j.timer = nil
-			c.makeActivatable(j)
-		})
+		j.timer = c.at(c.now.Add(backoff), c.backoffOver(j))
 	}
 	return nil
 }
 
 // ThrowError makes a BPMN error happen at the job's element. Uncaught, the job waits with an incident.
 func (c *Core) ThrowError(key int64, code, message string, vars Doc) error {
+	c.record(Record{Op: opThrow, Key: key, Code: code, Text: message, Vars: vars})
 	j, err := c.liveJob("THROW_ERROR", "throw an error for", key)
 	if err != nil {
 		return err
@@ -205,6 +206,7 @@ func (c *Core) ThrowError(key int64, code, message string, vars Doc) error {
 
 // UpdateRetries sets the retries of a job in any state; it never makes a job activatable.
 func (c *Core) UpdateRetries(key int64, retries int32) error {
+	c.record(Record{Op: opRetries, Key: key, N: int64(retries)})
 	const intent = "UPDATE_RETRIES"
 	if retries < 1 {
 		return reject(intent, InvalidArgument, "Expected to update retries for job with key '%d' with a positive amount of retries, but the amount given was '%d'", key, retries)
@@ -220,6 +222,7 @@ func (c *Core) UpdateRetries(key int64, retries int32) error {
 
 // UpdateTimeout moves the deadline of an activated job to timeout from now.
 func (c *Core) UpdateTimeout(key int64, timeout time.Duration) error {
+	c.record(Record{Op: opTimeout, Key: key, D: timeout})
 	const intent = "UPDATE_TIMEOUT"
 	j := c.jobs[key]
 	if j == nil || j.State >= JobCompleted {
@@ -235,11 +238,22 @@ func (c *Core) UpdateTimeout(key int64, timeout time.Duration) error {
 func (c *Core) deadline(j *Job, timeout time.Duration) {
 	c.stop(j.timer)
 	j.Deadline = c.now.Add(timeout)
-	j.timer = c.at(j.Deadline, func() {
+	j.timer = c.at(j.Deadline, c.timedOut(j))
+}
+
+func (c *Core) timedOut(j *Job) func() {
+	return func() {
 		j.timer = nil
 		j.Recorded = "TIMED_OUT"
 		c.makeActivatable(j)
-	})
+	}
+}
+
+func (c *Core) backoffOver(j *Job) func() {
+	return func() {
+		j.timer = nil
+		c.makeActivatable(j)
+	}
 }
 
 // Activation is a request for jobs.
@@ -289,6 +303,10 @@ func (a Activation) Validate() error {
 // Activate takes up to a.Max jobs in the order of their keys. A job whose
 // variables fit no message gets an incident instead.
 func (c *Core) Activate(a Activation) []*Activated {
+	if c.ready[a.Type] == nil {
+		return nil // an empty poll is no change
+	}
+	c.record(Record{Op: opActivateJobs, Take: &a})
 	var out []*Activated
 	size := 0
 	for len(out) < a.Max {
@@ -317,6 +335,7 @@ func (c *Core) ActivateOne(j *Job, a Activation) *Activated {
 	if j.State != JobActivatable {
 		return nil
 	}
+	c.record(Record{Op: opPushJob, Key: j.Key, Take: &a})
 	vars := j.El.visible(a.Fetch).JSON()
 	if len(vars)+len(j.Headers) > maxBatch {
 		return nil

@@ -16,6 +16,7 @@ type Message struct {
 	Deadline time.Time
 
 	taken map[string]bool // process ids it was correlated to
+	timer *timer          // removes it
 }
 
 // Publication is a message to publish.
@@ -38,6 +39,7 @@ type Correlated struct {
 // Publish correlates a message to open subscriptions, at most one per process
 // id, then to message start events; with a TTL it stays buffered.
 func (c *Core) Publish(p Publication) (Correlated, error) {
+	c.record(Record{Op: opPublish, Message: &p})
 	const intent = "PUBLISH"
 	if blank(p.Name) {
 		return Correlated{}, reject(intent, InvalidArgument, "Expected to publish a message with a name, but the name was blank")
@@ -75,6 +77,15 @@ func (c *Core) Publish(p Publication) (Correlated, error) {
 
 // buffer stores m until the checker's first run after its deadline.
 func (c *Core) buffer(m *Message) {
+	c.index(m)
+	check := m.Deadline
+	if rest := check.Sub(c.started) % ttlCheck; rest > 0 {
+		check = check.Add(ttlCheck - rest)
+	}
+	m.timer = c.at(check, c.expired(m))
+}
+
+func (c *Core) index(m *Message) {
 	k := messageKey(m.Name, m.CorrKey)
 	c.messages[k] = append(c.messages[k], m)
 	if m.CorrKey != "" {
@@ -83,19 +94,18 @@ func (c *Core) buffer(m *Message) {
 	if m.ID != "" {
 		c.messageIDs[messageIDKey(m.Name, m.CorrKey, m.ID)] = m
 	}
-	check := m.Deadline
-	if rest := check.Sub(c.started) % ttlCheck; rest > 0 {
-		check = check.Add(ttlCheck - rest)
-	}
-	c.at(check, func() {
-		drop(c.messages, k, m)
+}
+
+func (c *Core) expired(m *Message) func() {
+	return func() {
+		drop(c.messages, messageKey(m.Name, m.CorrKey), m)
 		if m.CorrKey != "" {
 			drop(c.byLockKey, m.CorrKey, m)
 		}
 		if m.ID != "" {
 			delete(c.messageIDs, messageIDKey(m.Name, m.CorrKey, m.ID))
 		}
-	})
+	}
 }
 
 // correlateBuffered gives a new subscription the first buffered message that
@@ -159,6 +169,7 @@ func (c *Core) releaseLock(inst *Instance) {
 
 // Broadcast triggers all signal subscriptions and signal start events of a name.
 func (c *Core) Broadcast(name string, vars Doc) int64 {
+	c.record(Record{Op: opSignal, Text: name, Vars: vars})
 	key := c.key()
 	c.broadcast(name, vars)
 	return key

@@ -25,6 +25,7 @@ type VariableInstruction struct {
 
 // Modify runs a modification; nothing changes when any instruction is refused.
 func (c *Core) Modify(m Modification) error {
+	c.record(Record{Op: opModify, Change: &m})
 	const intent = "MODIFY"
 	inst := c.instances[m.Instance]
 	if inst == nil || inst.Root.ended() {

@@ -71,6 +71,7 @@ func (c *Core) FireNext(now time.Time) bool {
 		c.now = now // also backwards, when the clock was reset
 		return false
 	}
+	c.record(Record{Op: OpFire, Till: stampOf(now)})
 	t := heap.Pop(&c.timers).(*timer)
 	if t.due.After(c.now) {
 		c.now = t.due

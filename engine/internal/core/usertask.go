@@ -70,6 +70,7 @@ func (c *Core) createUserTask(e *Element) error {
 
 // CompleteUserTask completes a native user task; its variables go like a job's.
 func (c *Core) CompleteUserTask(key int64, vars Doc) error {
+	c.record(Record{Op: opTaskComplete, Key: key, Vars: vars})
 	const intent = "COMPLETE"
 	t := c.userTasks[key]
 	if t == nil || t.State != TaskCreated {
@@ -85,6 +86,7 @@ func (c *Core) CompleteUserTask(key int64, vars Doc) error {
 
 // AssignUserTask sets the assignee; empty takes it away. Without override a task that has one is refused.
 func (c *Core) AssignUserTask(key int64, assignee string, override bool) error {
+	c.record(Record{Op: opTaskAssign, Key: key, Text: assignee, Flag: override})
 	const intent = "ASSIGN"
 	t := c.userTasks[key]
 	if t == nil || t.State != TaskCreated {

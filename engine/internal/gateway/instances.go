@@ -69,6 +69,9 @@ func (s *Server) CreateProcessInstanceWithResult(ctx context.Context, r *pb.Crea
 	defer t.Stop()
 	select {
 	case vars := <-wait.Result():
+		if err := s.broker.Settled(); err != nil {
+			return nil, fail(err)
+		}
 		p := inst.Process
 		return &pb.CreateProcessInstanceWithResultResponse{
 			ProcessDefinitionKey: p.Key, BpmnProcessId: p.ID, Version: p.Version, ProcessInstanceKey: inst.Key,
@@ -178,4 +181,20 @@ func (s *Server) ModifyProcessInstance(_ context.Context, r *pb.ModifyProcessIns
 		return nil, err
 	}
 	return &pb.ModifyProcessInstanceResponse{}, nil
+}
+
+// MigrateProcessInstance implements pb.GatewayServer.
+func (s *Server) MigrateProcessInstance(_ context.Context, r *pb.MigrateProcessInstanceRequest) (*pb.MigrateProcessInstanceResponse, error) {
+	plan := r.GetMigrationPlan()
+	if plan == nil {
+		return nil, status.Error(codes.InvalidArgument, "Expected to migrate a process instance with a migration plan, but none given")
+	}
+	m := core.Migration{Instance: r.GetProcessInstanceKey(), Target: plan.GetTargetProcessDefinitionKey()}
+	for _, e := range plan.GetMappingInstructions() {
+		m.Elements = append(m.Elements, core.ElementMapping{Source: e.GetSourceElementId(), Target: e.GetTargetElementId()})
+	}
+	if err := s.do(func(c *core.Core) error { return c.Migrate(m) }); err != nil {
+		return nil, err
+	}
+	return &pb.MigrateProcessInstanceResponse{}, nil
 }

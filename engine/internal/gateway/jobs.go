@@ -67,6 +67,9 @@ func (s *Server) StreamActivatedJobs(r *pb.StreamActivatedJobsRequest, out pb.Ga
 				s.broker.GiveBack([]*core.Activated{j})
 				return status.FromContextError(out.Context().Err()).Err()
 			}
+			if err := s.broker.Settled(); err != nil {
+				return fail(err)
+			}
 			if err := out.Send(activated(j)); err != nil {
 				s.broker.GiveBack([]*core.Activated{j})
 				return err

@@ -16,8 +16,3 @@ func unsupported(rpc string) error {
 func (s *Server) EvaluateDecision(context.Context, *pb.EvaluateDecisionRequest) (*pb.EvaluateDecisionResponse, error) {
 	return nil, unsupported("EvaluateDecision")
 }
-
-// MigrateProcessInstance implements pb.GatewayServer: always UNIMPLEMENTED.
-func (s *Server) MigrateProcessInstance(context.Context, *pb.MigrateProcessInstanceRequest) (*pb.MigrateProcessInstanceResponse, error) {
-	return nil, unsupported("MigrateProcessInstance")
-}

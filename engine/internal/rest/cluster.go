@@ -112,13 +112,11 @@ func (s *server) pinClock(r *http.Request) (any, error) {
 	if in.Timestamp == nil || *in.Timestamp < 0 {
 		return nil, problemf(http.StatusBadRequest, "The value for timestamp must be present and at least 0, in milliseconds since 1970.")
 	}
-	s.broker.SetClock(time.UnixMilli(int64(*in.Timestamp)))
-	return nil, nil
+	return nil, s.broker.SetClock(time.UnixMilli(int64(*in.Timestamp)))
 }
 
 func (s *server) resetClock(*http.Request) (any, error) {
-	s.broker.ResetClock()
-	return nil, nil
+	return nil, s.broker.ResetClock()
 }
 
 // advanceClock moves the clock forward by milliseconds. This route is the embedded engine's own.
@@ -132,6 +130,8 @@ func (s *server) advanceClock(r *http.Request) (any, error) {
 	if in.Milliseconds < 1 {
 		return nil, problemf(http.StatusBadRequest, "The value for milliseconds is '%d' but must be greater than 0.", in.Milliseconds)
 	}
-	s.broker.Advance(in.Milliseconds.milliseconds())
+	if err := s.broker.Advance(in.Milliseconds.milliseconds()); err != nil {
+		return nil, err
+	}
 	return map[string]any{"now": core.Date(s.broker.Now())}, nil
 }

@@ -238,7 +238,7 @@ func (s *server) start(r *http.Request, req core.Creation, wait bool, fetch []st
 	defer t.Stop()
 	select {
 	case v := <-a.Result():
-		return inst, v, nil
+		return inst, v, s.broker.Settled()
 	case <-t.C:
 		return nil, "", problemf(http.StatusGatewayTimeout, "Expected to handle request, but the process instance '%d' did not complete within %s", inst.Key, d)
 	case <-r.Context().Done():

@@ -45,8 +45,12 @@ func FuzzBodies(f *testing.F) {
 	} {
 		f.Add(uint8(i), body)
 	}
-	b := broker.New(0)
-	f.Cleanup(b.Close)
+	b := broker.New(0, [32]byte{})
+	f.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			f.Error(err)
+		}
+	})
 	if err := b.Do(func(c *core.Core) error {
 		c.Broadcast("x", nil)
 		return nil
