@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/events/inbox"
@@ -69,12 +72,20 @@ func (s *Sagas) Apply(ctx context.Context, tx *outbox.Tx, m events.Received) err
 	if partial == "" {
 		partial = "null"
 	}
-	tag, err := tx.Exec(ctx, s.rec.progress, p.SagaID, m.MessageID, m.Metadata.Sequence, phase, step, segment, partial, state, final, finished, retention)
+	var (
+		polls   int64
+		started time.Time
+	)
+	err := tx.QueryRow(ctx, s.rec.progress, p.SagaID, m.MessageID, m.Metadata.Sequence, phase, step, segment, partial, state, final, finished, retention).Scan(&polls, &started)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil // the record is past this already
+	}
 	if err != nil {
 		return fmt.Errorf("record %s: %w", p.SagaID, err)
 	}
-	if tag.RowsAffected() == 1 && state != "" {
+	if state != "" {
 		s.count.ended(state)
+		s.meter.observeEnd(p.SagaType, state, polls, finished.Sub(started))
 	}
 	return nil
 }

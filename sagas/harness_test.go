@@ -426,6 +426,9 @@ func (w *world) deliver(again bool) {
 		if err != nil {
 			w.Fatal(err)
 		}
+		if !strings.HasPrefix(env.MessageType, "platform.saga.") {
+			continue // what Routes does not ask for
+		}
 		err = pgx.BeginFunc(w.ctx, w.records, func(tx pgx.Tx) error {
 			return w.s.Apply(w.ctx, outbox.NewTx(tx), events.Received{Envelope: env, Attempt: 1})
 		})

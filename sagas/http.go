@@ -22,6 +22,9 @@ type HTTPConfig struct {
 	// MaxWaiting is how many requests may wait at a time; 0 = 100. Others are answered at once.
 	MaxWaiting int
 
+	// Metrics serves GET /metrics, see [Sagas.MetricsHandler]; false = not here.
+	Metrics bool
+
 	// Sandbox makes a server for trying the API out: operations end as the header X-Sandbox-Outcome asks for, or complete;
 	// no process starts and no function of the domain but Parse runs. Give it a record store and a domain schema of its own, or
 	// its keys and bookings stand among the real ones.
@@ -180,6 +183,7 @@ func (a *api) find(w http.ResponseWriter, r request) (rec record, ok bool) {
 		a.unavailable(w, r.Request, id, err)
 		return rec, false
 	}
+	about(w, rec.Type)
 	return rec, true
 }
 
@@ -194,6 +198,12 @@ func (a *api) answer(w http.ResponseWriter, r request, rec record, poll bool) {
 	if poll {
 		var early, allowed bool
 		wait, early, allowed = a.polls.poll(rec.ID, rec.Polls)
+		if early {
+			a.meter.inc(metricViolations, rec.Type)
+		}
+		if allowed {
+			a.meter.inc(metricPolls, rec.Type)
+		}
 		a.count.add(func(m *Metrics) {
 			if early {
 				m.PollingViolations++

@@ -414,7 +414,7 @@ func TestStatements(t *testing.T) {
 			w.s.sql.lockShared, w.s.sql.lockExclusive, w.s.sql.readGate, w.s.sql.insertSaga, w.s.sql.readSaga, w.s.sql.begin, w.s.sql.decide, w.s.sql.setState,
 			w.s.sql.closeSaga, w.s.sql.now, w.s.sql.insertStep, w.s.sql.stepUndone, w.s.sql.setUndo, w.s.sql.steps, w.s.sql.openSteps, w.s.sql.failure,
 			w.s.sql.parkStep, w.s.sql.parked, w.s.sql.pivot, w.s.sql.remediate, w.s.sql.inFlight, w.s.sql.orphan, w.s.sql.orphans,
-			w.s.sql.list, w.s.sql.stuck, w.s.sql.risk, w.s.sql.abandoned, w.s.sql.overdue, w.s.sql.timeline,
+			w.s.sql.list, w.s.sql.stuck, w.s.sql.stuckUntold, w.s.sql.tellStuck, w.s.sql.risk, w.s.sql.abandoned, w.s.sql.overdue, w.s.sql.timeline,
 		},
 		w.records: {
 			w.s.rec.claim, w.s.rec.read, w.s.rec.readByID, w.s.rec.retry, w.s.rec.due, w.s.rec.started, w.s.rec.startFailed,

@@ -22,15 +22,15 @@ func routes() []route {
 		return all
 	}
 	return []route{
-		{http.MethodPost, "/v1/operations/{type}", func(a *api) http.HandlerFunc { return a.guard(a.post) }, running(map[int][]string{
+		{http.MethodPost, "/v1/operations/{type}", func(a *api) http.HandlerFunc { return a.measure(a.guard(a.post)) }, running(map[int][]string{
 			http.StatusBadRequest: {problemKeyMissing, problemKeyInvalid, problemInvalid}, http.StatusConflict: {problemNotRetryable},
 			http.StatusPreconditionFailed: {problemChanged}, http.StatusRequestEntityTooLarge: {problemTooLarge}, http.StatusUnsupportedMediaType: {problemMediaType},
 			http.StatusUnprocessableEntity: {problemKeyReused}, http.StatusTooManyRequests: {problemTooFast},
 		})},
-		{http.MethodGet, "/v1/operations/{id}", func(a *api) http.HandlerFunc { return a.guard(a.get) }, running(map[int][]string{
+		{http.MethodGet, "/v1/operations/{id}", func(a *api) http.HandlerFunc { return a.measure(a.guard(a.get)) }, running(map[int][]string{
 			http.StatusTooManyRequests: {problemTooFast},
 		})},
-		{http.MethodPost, "/v1/operations/{id}/cancel", func(a *api) http.HandlerFunc { return a.guard(a.cancel) }, running(map[int][]string{
+		{http.MethodPost, "/v1/operations/{id}/cancel", func(a *api) http.HandlerFunc { return a.measure(a.guard(a.cancel)) }, running(map[int][]string{
 			http.StatusBadRequest: {problemInvalid}, http.StatusPreconditionFailed: {problemChanged},
 		})},
 		{http.MethodGet, "/v1/openapi.yaml", func(a *api) http.HandlerFunc { return a.openapi }, map[int][]string{http.StatusOK: nil}},
@@ -45,6 +45,9 @@ func (a *api) mux() *http.ServeMux {
 	mux.HandleFunc("/v1/operations/{id}", a.method("GET, POST"))
 	mux.HandleFunc("/v1/operations/{id}/cancel", a.method("POST"))
 	mux.HandleFunc("/v1/openapi.yaml", a.method("GET"))
+	if a.cfg.Metrics {
+		mux.Handle("GET /metrics", a.MetricsHandler())
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, http.StatusNotFound, problemNotFound, "There is nothing here", "")
 	})

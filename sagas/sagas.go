@@ -71,6 +71,7 @@ type Sagas struct {
 	polls  *pollBook
 	wake   chan struct{}
 	count  counters
+	meter  *meter
 }
 
 // New checks the configuration and the types: all mistakes are named at once. It does not touch the databases.
@@ -93,7 +94,7 @@ func New(cfg Config, types ...Type) (*Sagas, error) {
 		return nil, err
 	}
 	s.sql, s.rec = renderDomain(cfg.Schema, cfg.Stager.SeqSQL()), renderRecords(cfg.RecordSchema)
-	s.polls = newPollBook()
+	s.polls, s.meter = newPollBook(), newMeter()
 	return s, nil
 }
 

@@ -11,10 +11,10 @@ type domainSQL struct {
 	// a statement of its own: it must see what the holder of the lock committed while we waited.
 	lockShared, lockExclusive, readGate string
 
-	insertSaga, readSaga, begin, decide, setState, closeSaga, now string
-	insertStep, stepUndone, setUndo, steps, openSteps, failure    string
-	parkStep, parked, pivot, remediate, inFlight, orphan, orphans string
-	list, stuck, risk, abandoned, overdue, timeline, keepOpen     string
+	insertSaga, readSaga, begin, decide, setState, closeSaga, now                     string
+	insertStep, stepUndone, setUndo, steps, openSteps, failure                        string
+	parkStep, parked, pivot, remediate, inFlight, orphan, orphans                     string
+	list, stuck, stuckUntold, tellStuck, risk, abandoned, overdue, timeline, keepOpen string
 }
 
 const sagaColumns = `s.id, s.tenant, s.type, s.key, s.attempt, s.business_key, s.correlation_id, s.traceparent, s.actor, s.variables,
@@ -23,6 +23,13 @@ const sagaColumns = `s.id, s.tenant, s.type, s.key, s.attempt, s.business_key, s
 
 const stepColumns = `t.operation_id, t.saga_id, t.name, t.job_type, t.element_id, t.class, t.code, t.undo_type, t.policy, t.pivot, t.amount,
 	t.commit_order, t.committed_at, t.undo_state, t.undo_attempts, t.undo_error, t.undo_at`
+
+// stuckWhy is the reason why a saga counts as stuck, NULL for none.
+const stuckWhy = `CASE WHEN s.begun_at IS NULL AND s.started_at < {{schema}}.now() - $1::interval THEN 'not begun'
+					WHEN EXISTS (SELECT 1 FROM {{schema}}.saga_step t WHERE t.saga_id = s.id AND t.undo_state = 'stuck') THEN 'undo stuck'
+					WHEN s.decision IS NULL AND s.deadline < {{schema}}.now() - $1::interval THEN 'past its deadline without a decision'
+					WHEN s.decision = 'completed' AND s.deadline < {{schema}}.now() - $1::interval THEN 'past its deadline, completed but not closed'
+					WHEN s.state = 'compensating' AND s.decided_at < {{schema}}.now() - $2::interval THEN 'undo takes too long' END`
 
 // seq is outbox.Stager.SeqSQL: the turn of a business key that the transaction holds locked.
 func renderDomain(schema, seq string) domainSQL {
@@ -91,17 +98,17 @@ func renderDomain(schema, seq string) domainSQL {
 			ORDER BY s.started_at DESC, s.id DESC LIMIT $7`),
 		// Index saga_open: only what is not closed is looked at.
 		stuck: r(`SELECT ` + sagaColumns + `,
-				CASE WHEN s.begun_at IS NULL AND s.started_at < {{schema}}.now() - $1::interval THEN 'not begun'
-					WHEN EXISTS (SELECT 1 FROM {{schema}}.saga_step t WHERE t.saga_id = s.id AND t.undo_state = 'stuck') THEN 'undo stuck'
-					WHEN s.decision IS NULL AND s.deadline < {{schema}}.now() - $1::interval THEN 'past its deadline without a decision'
-					WHEN s.decision = 'completed' AND s.deadline < {{schema}}.now() - $1::interval THEN 'past its deadline, completed but not closed'
-					WHEN s.state = 'compensating' AND s.decided_at < {{schema}}.now() - $2::interval THEN 'undo takes too long' END AS why
+				` + stuckWhy + ` AS why
 			FROM {{schema}}.saga s WHERE s.closed_at IS NULL AND (
 				(s.begun_at IS NULL AND s.started_at < {{schema}}.now() - $1::interval)
 				OR EXISTS (SELECT 1 FROM {{schema}}.saga_step t WHERE t.saga_id = s.id AND t.undo_state = 'stuck')
 				OR (coalesce(s.decision, 'completed') = 'completed' AND s.deadline < {{schema}}.now() - $1::interval)
 				OR (s.state = 'compensating' AND s.decided_at < {{schema}}.now() - $2::interval))
 			ORDER BY s.started_at LIMIT $3`),
+		// Index saga_open.
+		stuckUntold: r(`SELECT id, why FROM (SELECT s.id, s.started_at, s.stuck_told, ` + stuckWhy + ` AS why FROM {{schema}}.saga s WHERE s.closed_at IS NULL) q
+			WHERE why IS NOT NULL AND why <> stuck_told ORDER BY started_at LIMIT $3`),
+		tellStuck: r(`UPDATE {{schema}}.saga SET stuck_told = $2 WHERE id = $1 AND closed_at IS NULL AND stuck_told <> $2`),
 		// Index saga_step_undo.
 		risk: r(`SELECT ` + stepColumns + ` FROM {{schema}}.saga_step t WHERE t.undo_state IN ('running', 'parked', 'stuck') ORDER BY t.committed_at LIMIT $1`),
 		// Index saga_open: begun and not closed; the sweep asks the engine about their instances, each every half minute by one process.
@@ -176,7 +183,7 @@ func renderRecords(schema string) recordSQL {
 				completed = CASE WHEN $5 = '' OR $5 = ANY (completed) THEN completed ELSE completed || $5::text END,
 				partial = CASE WHEN $6 = '' THEN partial ELSE partial || jsonb_build_object($6::text, $7::jsonb) END,
 				state = CASE WHEN $8 = '' THEN state ELSE $8 END, final = coalesce(final, $9), finished_at = coalesce(finished_at, $10), expires_at = coalesce(expires_at, $10 + $11::interval)
-			WHERE operation_id = $1 AND state = 'in_progress' AND $3 > sequence`),
+			WHERE operation_id = $1 AND state = 'in_progress' AND $3 > sequence RETURNING polls, started_at`),
 		polls: r(`UPDATE {{schema}}.record r SET polls = r.polls + p.polls, polling_violations = r.polling_violations + p.violations
 			FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS p (operation_id, polls, violations) WHERE r.operation_id = p.operation_id`),
 
