@@ -7,7 +7,7 @@ import (
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 )
 
-// Cases of zeebe.md 4.6: compensation.
+// Cases of the documentation pages "Compensation events" and "Compensation handler" (components/modeler/bpmn).
 
 // booked is a process whose tasks a and b can be undone; rest goes after them.
 func booked(rest ...string) string {

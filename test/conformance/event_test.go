@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Cases of zeebe.md 4.4 and 4.5: events, event subprocesses, errors.
+// Cases of the documentation pages "Events", "Timer events", "Message events", "Error events", "Event subprocess" (components/modeler/bpmn).
 
 func TestTimer_IntermediateCatch(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,7 @@ package conformance
 
 import "testing"
 
-// Cases of zeebe.md 4.3: gateways and joins.
+// Cases of the documentation pages "Exclusive", "Parallel", "Inclusive" and "Event-based gateway" (components/modeler/bpmn).
 
 func TestExclusive_FirstTrueInDocumentOrder(t *testing.T) {
 	t.Parallel()

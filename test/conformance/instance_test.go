@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Cases of zeebe.md 2.2: deployment, creation, cancellation, topology.
+// Cases of the documentation page "Zeebe API (gRPC)": DeployResource, CreateProcessInstance, CancelProcessInstance, DeleteResource, Topology.
 
 func TestTopology(t *testing.T) {
 	t.Parallel()

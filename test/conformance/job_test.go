@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Cases of zeebe.md 2.2, 2.3 and 3: the life of a job.
+// Cases of the documentation pages "Job workers" and "Incidents" (components/concepts) and "Zeebe API (gRPC)": the RPCs of jobs.
 
 func TestJob_CompleteTwice(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Cases of zeebe.md 2.4: messages.
+// Cases of the documentation page "Messages" (components/concepts): correlation, uniqueness, time to live, start locks.
 
 func waiting(id string) string {
 	return model(messageDef("m", "Test", "=key"), process(id, start("s"), catchEvent("wait", messageEvent("m")), end("e"), flow("s", "wait", "e")))

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Cases of zeebe.md 2.2: ModifyProcessInstance.
+// Cases of the documentation page "Process instance modification" (components/concepts).
 
 type (
 	modification = pb.ModifyProcessInstanceRequest

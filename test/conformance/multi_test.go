@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Cases of zeebe.md 4.5: multi-instance and call activities.
+// Cases of the documentation pages "Multi-instance" and "Call activities" (components/modeler/bpmn).
 
 func TestMulti_ParallelCollectsByIndex(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 )
 
-// Cases of zeebe.md 6: REST v2.
+// Cases of the documentation "Orchestration Cluster API (REST)", version 8.8.
 
 func TestREST_TopologyAndStatus(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Cases of zeebe.md 4.2: scopes, mappings, propagation.
+// Cases of the documentation page "Variables" (components/concepts): scopes, mappings, propagation.
 
 func TestVariables_CompletionUpdatesTheNearestScope(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,7 @@ func (c *compiler) expr(e *bpmn.Element, name, text string) *expr {
 		c.refuse(e, "%s: %v", name, err)
 		return staticExpr("")
 	}
+	c.refuseNewerFEEL(e, name, x)
 	return x
 }
 

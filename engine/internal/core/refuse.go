@@ -1,6 +1,7 @@
 package core
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/vitrip/journeyman/bpmn"
@@ -26,6 +27,9 @@ func (c *compiler) refuseUnsupported(e *bpmn.Element) {
 	if c.compat85 && e.Kind == bpmn.KindInclusiveGateway && len(e.Incoming) > 1 {
 		c.refuse(e, "currently the inclusive gateway can only have one incoming sequence flow")
 	}
+	if c.compat85 && e.UserTask != nil && e.UserTask.Priority != "" {
+		c.refuse(e, "zeebe:priorityDefinition is not known to 8.5 (8.6 and later)")
+	}
 	if e.Event == nil {
 		return
 	}
@@ -34,5 +38,21 @@ func (c *compiler) refuseUnsupported(e *bpmn.Element) {
 		c.refuse(e, "compensation event subprocess is not supported")
 	case e.Event.Kind == bpmn.EventCompensation && e.Event.NoWait:
 		c.refuse(e, "waitForCompletion=\"false\" is not supported")
+	}
+}
+
+// feelText is a string literal of FEEL; feelNewer a call of a function that the FEEL of 8.5 has not.
+var (
+	feelText  = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+	feelNewer = regexp.MustCompile(`\b(uuid|trim|is blank|is empty|to base64|partition)\s*\(`)
+)
+
+// refuseNewerFEEL refuses functions that 8.5 would answer with null and a warning.
+func (c *compiler) refuseNewerFEEL(e *bpmn.Element, name string, x *expr) {
+	if !c.compat85 || x.static {
+		return
+	}
+	if m := feelNewer.FindStringSubmatch(feelText.ReplaceAllString(x.src, `""`)); m != nil {
+		c.refuse(e, "%s: the FEEL function %s() is not known to 8.5", name, m[1])
 	}
 }
