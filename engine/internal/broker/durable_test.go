@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -306,6 +307,43 @@ func TestBrokenLog_RefusesCommands(t *testing.T) {
 	}
 	if _, err := b.Activate(t.Context(), core.Activation{Type: "work", Timeout: time.Minute, Max: 1}, 0); err == nil {
 		t.Error("activation: want the log's error")
+	}
+	must(t, b.Close())
+}
+
+// A long log written by many callers at once, who share the fsyncs, comes back whole.
+func TestReplay_LongLogOfManyCallers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := begin(t, dir, neverSnapshot)
+	deploy(t, b)
+	const callers, each = 32, 100
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for n := range each {
+				if err := step(b, i*each+n); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	want := sumOf(t, b)
+	must(t, b.Close())
+	b = begin(t, dir, neverSnapshot)
+	if got := sumOf(t, b); got != want {
+		t.Error("another state")
+	}
+	n := 0
+	b.View(func(c *core.Core) {
+		for range c.Instances() {
+			n++
+		}
+	})
+	if n != callers*each {
+		t.Errorf("%d instances, want %d", n, callers*each)
 	}
 	must(t, b.Close())
 }
