@@ -138,7 +138,7 @@ func (g *group) runBatch(ctx context.Context, run func(context.Context, *Tx, []*
 
 // settleMember records the end of one job of a batch. There is one savepoint for all: what the handler wrote stays.
 func (g *group) settleMember(m *mate, end *outcome.Error) {
-	w, end := g.r.judge(m.t, g.conn, m.tx, m.doc, end, m.used+g.used[m.t.meta.ProcessInstanceKey])
+	w, end := g.r.judge(m.t, g.conn, m.tx, m.doc, end, g.used[m.t.meta.ProcessInstanceKey])
 	w.fence, w.effect, w.attached = m.claim.Fence, dedup.EffectNone, eventsOf(m.err)
 	if end != nil && end.Class == outcome.Retryable {
 		m.drop, m.res = true, result{kind: retry, err: end, wait: end.After}

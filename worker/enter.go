@@ -238,7 +238,9 @@ func (r *Runtime) queueWrite(b *pgx.Batch, t *task, w write) (*zeebe.Queued, err
 	case len(msgs) > 0:
 		return nil, outcome.Fatalf("events", "the handler emitted %d messages, but the worker has no stager", len(msgs))
 	}
-	r.store.QueueFinish(b, t.meta.OperationID, w.fence, w.effect, w.out, len(w.out.Variables), r.cfg.Retain)
+	if !t.shared {
+		r.store.QueueFinish(b, t.meta.OperationID, w.fence, w.effect, w.out, len(w.out.Variables), r.cfg.Retain)
+	}
 	if ledger && (w.out.Class == outcome.Success || w.out.Class == outcome.Business) {
 		r.cfg.Saga.QueueStep(b, step)
 	}
@@ -251,7 +253,7 @@ func (r *Runtime) queueWrite(b *pgx.Batch, t *task, w write) (*zeebe.Queued, err
 	if w.payload != nil {
 		r.store.QueuePayload(b, t.meta.OperationID, w.payload)
 	}
-	if !t.job {
+	if !t.job || t.shared {
 		return nil, nil
 	}
 	q := r.queue.Queue(b, t.command(w.out))

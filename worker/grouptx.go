@@ -29,15 +29,13 @@ type mate struct {
 
 	claim *dedup.Fenced
 	gate  func() error
-	used  int64
 
 	tx    *outbox.Tx
 	doc   json.RawMessage
 	err   error // as the handler gave it
 	w     write
-	batch *pgx.Batch // what it adds to the second round trip; nil = nothing
-	queue *zeebe.Queued
-	drop  bool // its claim goes: it did not run, or is to run again
+	batch *pgx.Batch // what it alone adds to the second round trip; nil = it ends without an outcome
+	drop  bool       // its claim goes: it did not run, or is to run again
 	keys  []string
 }
 
@@ -49,7 +47,7 @@ type group struct {
 	conn *pgx.Conn
 	gc   *groupConn
 	all  []*mate
-	used map[int64]int64 // bytes of earlier mates by process instance
+	used map[int64]int64 // bytes completed by process instance, those of earlier mates included
 }
 
 // errSplit says that a shared transaction cannot go on: its tasks run singly.
@@ -61,6 +59,8 @@ func (r *Runtime) runGroup(ctx context.Context, mates []*mate) {
 	slices.SortFunc(mates, func(a, b *mate) int { return cmp.Compare(a.t.meta.OperationID, b.t.meta.OperationID) })
 	for _, m := range mates {
 		m.res = apartResult
+		m.t.shared = true
+		defer func() { m.t.shared = false }()
 	}
 	pc, err := r.pool.Acquire(ctx)
 	if err != nil {
@@ -114,15 +114,22 @@ func (g *group) enter(ctx context.Context) error {
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
 	b.Queue("SELECT set_config('lock_timeout', $1, true)", fmt.Sprintf("%dms", min(groupLockWait, g.r.cfg.LockTimeout).Milliseconds()))
-	for _, m := range g.all {
-		c, err := m.t.claim(dedup.Claimed, g.r)
-		if err != nil {
+	claims := make([]dedup.Claim, len(g.all))
+	instances := make([]int64, len(g.all))
+	for i, m := range g.all {
+		var err error
+		if claims[i], err = m.t.claim(dedup.Claimed, g.r); err != nil {
 			return err
 		}
-		m.claim = g.r.store.QueueClaim(b, c)
-		m.gate = g.r.queueGate(b, m.t)
-		g.r.store.QueueUsed(b, m.t.meta.Cluster, m.t.meta.ProcessInstanceKey, &m.used)
+		instances[i] = m.t.meta.ProcessInstanceKey
 	}
+	for i, f := range g.r.store.QueueClaims(b, claims) {
+		g.all[i].claim = f
+	}
+	for _, m := range g.all {
+		m.gate = g.r.queueGate(b, m.t)
+	}
+	g.r.store.QueueUsedBy(b, g.r.cluster, instances, g.used)
 	g.r.enterEnd(b)
 	return g.conn.SendBatch(ctx, b).Close()
 }
@@ -190,7 +197,7 @@ func (g *group) broken(err error) error {
 // settle decides what a mate adds to the second round trip, and what stands between its handler and the next one.
 func (g *group) settle(m *mate, end *outcome.Error) {
 	attached := eventsOf(m.err)
-	w, end := g.r.judge(m.t, g.conn, m.tx, m.doc, end, m.used+g.used[m.t.meta.ProcessInstanceKey])
+	w, end := g.r.judge(m.t, g.conn, m.tx, m.doc, end, g.used[m.t.meta.ProcessInstanceKey])
 	w.fence, w.effect, w.attached = m.claim.Fence, dedup.EffectNone, attached
 	if end != nil && end.Class == outcome.Retryable {
 		m.drop = true
@@ -215,8 +222,7 @@ func (g *group) write(m *mate, w write, end *outcome.Error) bool {
 		w.msgs = append(w.msgs[:len(w.msgs):len(w.msgs)], w.attached...)
 	}
 	b := &pgx.Batch{}
-	q, err := g.r.queueWrite(b, m.t, w)
-	if err != nil {
+	if _, err := g.r.queueWrite(b, m.t, w); err != nil {
 		bad := outcome.Classify(err)
 		m.tx.Truncate(0)
 		if end != nil && end.Class == outcome.Fatal {
@@ -226,10 +232,10 @@ func (g *group) write(m *mate, w write, end *outcome.Error) bool {
 		g.write(m, write{fence: w.fence, effect: w.effect, out: outcomeOf(bad)}, bad)
 		return false
 	}
-	m.w, m.batch, m.queue, m.drop = w, b, q, false
+	m.w, m.batch, m.drop = w, b, false
 	m.keys = g.keysOf(m, w.msgs)
 	g.used[m.t.meta.ProcessInstanceKey] += int64(len(w.out.Variables))
-	m.res = result{kind: answered, queued: q, left: w.out, err: o2err(w.out), unsent: true}
+	m.res = result{kind: answered, left: w.out, err: o2err(w.out), unsent: true}
 	return true
 }
 
@@ -283,13 +289,25 @@ func (g *group) commit(ctx context.Context) error {
 			return err
 		}
 	}
+	var ends []dedup.Finish
+	var jobs []int64
+	var answers []zeebe.Command
+	var told []*mate
 	for _, m := range g.all {
 		if m.batch != nil {
+			ends = append(ends, dedup.Finish{OperationID: m.t.meta.OperationID, Fence: m.w.fence, Outcome: m.w.out, Retain: g.r.cfg.Retain})
+			jobs = append(jobs, m.t.meta.Key)
+			answers, told = append(answers, m.t.command(m.w.out)), append(told, m)
 			b.QueuedQueries = append(b.QueuedQueries, m.batch.QueuedQueries...)
 			if m != last {
 				crash.Point("worker.commit.before", m.t.meta.OperationID)
 			}
 		}
+	}
+	g.r.store.QueueFinishes(b, ends)
+	g.r.store.QueueDropAttemptsOf(b, g.r.cluster, jobs)
+	for i, q := range g.r.queue.QueueAnswers(b, answers) {
+		told[i].res.queued = q
 	}
 	f, err := commit(ctx, g.conn, b, last.t.meta.OperationID)
 	switch f {

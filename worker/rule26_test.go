@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -70,6 +72,13 @@ func runBus(w *world, n int, f func(ctx context.Context, tx *Tx, j Job[reserve])
 	return b, keys
 }
 
+// in lists the transactions in which an operation's handler ran.
+func (b *bus) in(id string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.xid[id])
+}
+
 func release(ok bool, w *Worker) {
 	if ok {
 		w.slots.Release(1)
@@ -95,8 +104,8 @@ func TestRule26_group(t *testing.T) {
 		if w.wait(k, want); w.rooms(id) != rooms {
 			t.Errorf("%s: %s with %d rooms, want %d", id, want, w.rooms(id), rooms)
 		}
-		if x := b.xid[id]; len(x) != 1 || x[0] != b.xid["op-1"][0] {
-			t.Errorf("%s ran in transactions %v, want once, in the one of op-1, %v", id, x, b.xid["op-1"])
+		if x := b.in(id); len(x) != 1 || x[0] != b.in("op-1")[0] {
+			t.Errorf("%s ran in transactions %v, want once, in the one of op-1, %v", id, x, b.in("op-1"))
 		}
 	}
 	if p := b.wk.rt.paces["flight.reserve"]; p.grouped != 5 || p.splits != 0 || !p.shares() {
@@ -146,8 +155,11 @@ func TestRule26_settings(t *testing.T) {
 	for i, k := range keys {
 		id := fmt.Sprint("op-", i+1)
 		w.wait(k, "completed")
-		if w.rooms(id) != 1 || seen[id] != "0" {
-			t.Errorf("%s: %d rooms, statement_timeout %s from the handler before", id, w.rooms(id), seen[id])
+		mu.Lock()
+		had := seen[id]
+		mu.Unlock()
+		if w.rooms(id) != 1 || had != "0" {
+			t.Errorf("%s: %d rooms, statement_timeout %s from the handler before", id, w.rooms(id), had)
 		}
 	}
 	if b.wk.rt.paces["flight.reserve"].shares() {
@@ -173,8 +185,8 @@ func TestRule26_retry(t *testing.T) {
 			t.Errorf("%s: %d rooms, %s", id, w.rooms(id), op.State)
 		}
 	}
-	if len(b.xid["op-2"]) != 2 || len(b.xid["op-3"]) != 1 {
-		t.Errorf("op-2 ran in %v, op-3 in %v", b.xid["op-2"], b.xid["op-3"])
+	if len(b.in("op-2")) != 2 || len(b.in("op-3")) != 1 {
+		t.Errorf("op-2 ran in %v, op-3 in %v", b.in("op-2"), b.in("op-3"))
 	}
 }
 
@@ -195,8 +207,8 @@ func TestRule26_budget(t *testing.T) {
 			t.Errorf("op-%d: %d rooms", i+1, n)
 		}
 	}
-	if b.xid["op-1"][0] != b.xid["op-2"][0] || b.xid["op-3"][0] == b.xid["op-2"][0] || len(b.xid["op-3"]) != 1 {
-		t.Errorf("transactions %v", b.xid)
+	if b.in("op-1")[0] != b.in("op-2")[0] || b.in("op-3")[0] == b.in("op-2")[0] || len(b.in("op-3")) != 1 {
+		t.Errorf("transactions %v, %v, %v", b.in("op-1"), b.in("op-2"), b.in("op-3"))
 	}
 }
 
@@ -212,8 +224,8 @@ func TestRule26_cut(t *testing.T) {
 	})
 	for i, k := range keys {
 		id := fmt.Sprint("op-", i+1)
-		if j := w.wait(k, "completed"); w.rooms(id) != 1 || j.answer != fmt.Sprintf(`{"id":"R-%s"}`, id) || len(b.xid[id]) != 1 {
-			t.Errorf("%s: %d rooms, answer %s, ran in %v", id, w.rooms(id), j.answer, b.xid[id])
+		if j := w.wait(k, "completed"); w.rooms(id) != 1 || j.answer != fmt.Sprintf(`{"id":"R-%s"}`, id) || len(b.in(id)) != 1 {
+			t.Errorf("%s: %d rooms, answer %s, ran in %v", id, w.rooms(id), j.answer, b.in(id))
 		}
 	}
 	if c.cuts.Load() == 0 {
@@ -312,6 +324,52 @@ func TestGroup_statements(t *testing.T) {
 	for _, m := range mates {
 		if m.res.kind != answered || m.res.err != nil {
 			t.Errorf("statement %s: %d %v", m.t.meta.OperationID, m.res.kind, m.res.err)
+		}
+	}
+}
+
+// TestGroup_saga: gate, ledger and events in a shared transaction are each operation's own; who was given up is refused alone.
+func TestGroup_saga(t *testing.T) {
+	t.Parallel()
+	w, saga := newWorld(t), &fakeSaga{}
+	mux := NewMux()
+	mux.Handle("room", Transactional(w.insertRoom, NotCompensable("test")))
+	cfg := w.withStager(fast())
+	cfg.Saga = saga
+	rt := w.runtime(mux, cfg)
+	rt.send = nil
+	group := func(ids ...string) (mates []*mate) {
+		for _, id := range ids {
+			mates = append(mates, &mate{t: w.jobTask(rt, "room", job(id, `"sagaId":"S",`+offer)), ctx: w.ctx})
+		}
+		rt.runGroup(w.ctx, mates)
+		return mates
+	}
+	for _, m := range group("S:a", "S:b") {
+		if m.res.kind != answered || m.res.err != nil || w.rooms(m.t.meta.OperationID) != 1 {
+			t.Errorf("%s: %d %v", m.t.meta.OperationID, m.res.kind, m.res.err)
+		}
+	}
+	if got := saga.all(); strings.Count(got, "step S:") != 2 || strings.Count(got, "enter S:") != 2 {
+		t.Errorf("saga was told\n%s", got)
+	}
+	if n := strings.Count(w.staged(), "step.SUCCESS"); n != 2 {
+		t.Errorf("%d events staged, want 2", n)
+	}
+	saga.mu.Lock()
+	saga.enter = outcome.NewBusiness(CodeSagaGivenUp, "expired")
+	saga.mu.Unlock()
+	for _, m := range group("S:c", "S:d") {
+		if id := m.t.meta.OperationID; m.res.kind != answered || m.res.left.Code != CodeSagaGivenUp || w.rooms(id) != 0 || w.op(id).State != dedup.Done {
+			t.Errorf("%s: %d %v", id, m.res.kind, m.res.err)
+		}
+	}
+	saga.mu.Lock()
+	saga.enter = outcome.NewBusiness(CodeSagaNotMine, "another instance")
+	saga.mu.Unlock()
+	for _, m := range group("S:e", "S:f") {
+		if id := m.t.meta.OperationID; m.res.kind != apart || w.op(id).State != "" {
+			t.Errorf("%s: end %d, state %q, want nothing recorded", id, m.res.kind, w.op(id).State)
 		}
 	}
 }

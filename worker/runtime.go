@@ -109,6 +109,7 @@ type task struct {
 	owner   string // of its lease; unique for this run
 	job     bool   // there is a job to answer
 	control bool   // passes no saga gate, leaves no ledger row
+	shared  bool   // its outcome is recorded with those of others (see group)
 	undo    *undoWork
 	reason  string // recorded with SUCCESS
 

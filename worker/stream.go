@@ -58,6 +58,13 @@ func (in *intake) set(state string, err error) {
 	in.poke()
 }
 
+// begin says that the type is to be streamed.
+func (in *intake) begin() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.stream, in.since = StreamDown, time.Now()
+}
+
 func (in *intake) poke() {
 	select {
 	case in.nudge <- struct{}{}:

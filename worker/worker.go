@@ -164,7 +164,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	sweeps.Go(func() { _ = w.rt.Run(ctx) })
 	for _, in := range w.intakes {
 		if w.streams(in.jobType) {
-			in.stream = StreamDown
+			in.begin()
 			polls.Go(func() { w.stream(ctx, hard, in, &jobs) })
 		}
 		polls.Go(func() { w.poll(ctx, hard, in, &jobs) })

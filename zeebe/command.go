@@ -104,6 +104,38 @@ func (q *Queue) Queue(b *pgx.Batch, c Command) *Queued {
 	return out
 }
 
+// QueueAnswers is [Queue.Queue] for answers (complete, fail, throw) to several jobs of one cluster, each job once, in one statement.
+func (q *Queue) QueueAnswers(b *pgx.Batch, cs []Command) []*Queued {
+	n := len(cs)
+	out := make([]*Queued, n)
+	text := func() []string { return make([]string, n) }
+	clusters, kinds, ops, codes, messages, vars := text(), text(), text(), text(), text(), text()
+	jobs, elements, instances, retries := make([]int64, n), make([]int64, n), make([]int64, n), make([]int32, n)
+	at := make(map[int64]*Queued, n)
+	for i, c := range cs {
+		if c.Cluster == "" {
+			c.Cluster = q.cluster
+		}
+		out[i] = &Queued{Command: c}
+		at[c.JobKey] = out[i]
+		clusters[i], kinds[i], ops[i], codes[i], messages[i], vars[i] = c.Cluster, string(c.Kind), c.OperationID, c.Code, c.Message, c.Variables
+		jobs[i], elements[i], instances[i], retries[i] = c.JobKey, c.ElementInstanceKey, c.ProcessInstanceKey, c.Retries
+	}
+	b.Queue(q.q.insertAll, clusters, kinds, jobs, elements, instances, ops, retries, codes, messages, vars, grace).Query(func(rows pgx.Rows) error {
+		var id, job int64
+		var rev int32
+		_, err := pgx.ForEachRow(rows, []any{&id, &rev, &job}, func() error {
+			at[job].ID, at[job].Rev = id, rev
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("queue %d answers: %w", n, err)
+		}
+		return nil
+	})
+	return out
+}
+
 // Querier runs statements: a pool, a connection or a transaction.
 type Querier interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults

@@ -326,3 +326,43 @@ func TestSender_Run(t *testing.T) {
 		t.Errorf("%d acknowledged rows left", n)
 	}
 }
+
+// TestQueue_answers: answers queued together are the rows that answers queued alone would be, and replace what was not delivered.
+func TestQueue_answers(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	pool := pgtest.Pool(t)
+	if err := zeebe.Migrate(ctx, pool, ""); err != nil {
+		t.Fatal(err)
+	}
+	q, err := zeebe.NewQueue("", "blue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmds := func(base int64) []zeebe.Command {
+		return []zeebe.Command{
+			{Kind: zeebe.KindComplete, JobKey: base + 1, ElementInstanceKey: 5, ProcessInstanceKey: 6, OperationID: "a", Variables: `{"a":1}`},
+			{Kind: zeebe.KindThrow, JobKey: base + 2, OperationID: "b", Code: "SOLD_OUT", Message: "none", Variables: `{}`},
+			{Kind: zeebe.KindFail, JobKey: base + 3, OperationID: "c", Message: "boom"},
+		}
+	}
+	b := &pgx.Batch{}
+	for _, c := range cmds(100) {
+		q.Queue(b, c)
+	}
+	first := q.QueueAnswers(b, cmds(200)[2:])
+	many := q.QueueAnswers(b, cmds(200))
+	if err := pool.SendBatch(ctx, b).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if many[2].ID != first[0].ID || many[2].Rev != first[0].Rev+1 || many[0].ID == 0 || many[0].ID == many[1].ID {
+		t.Errorf("queued %+v after %+v", many, first[0])
+	}
+	var differ int
+	const same = `SELECT count(*) FROM journeyman.zeebe_command a JOIN journeyman.zeebe_command m ON m.job_key = a.job_key + 100
+		WHERE a.job_key < 200 AND to_jsonb(a) - '{id,rev,job_key,created_at,changed_at,next_at}'::text[] = to_jsonb(m) - '{id,rev,job_key,created_at,changed_at,next_at}'::text[]`
+	if err := pool.QueryRow(ctx, same).Scan(&differ); err != nil || differ != 3 {
+		t.Errorf("%d rows of 3 are the same, %v", differ, err)
+	}
+}

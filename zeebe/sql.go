@@ -4,6 +4,7 @@ import "strings"
 
 // queries holds every statement of the package, rendered once for one schema.
 type queries struct {
+	insertAll                                                                     string
 	insert, counts, list, release, park, drop, claimGone, claimDue, acked, failed string
 }
 
@@ -26,6 +27,18 @@ func render(schema string) queries {
 				operation_id = excluded.operation_id, retries = excluded.retries, code = excluded.code, message = excluded.message,
 				variables = excluded.variables, changed_at = excluded.changed_at
 			RETURNING id, rev`),
+		// The same for answers of several jobs, each job once.
+		insertAll: r(`INSERT INTO {{schema}}.zeebe_command AS c (cluster, kind, job_key, element_instance_key, process_instance_key, incident_key,
+				operation_id, retries, code, message, name, correlation_key, message_id, ttl_ms, local, variables, next_at, created_at, changed_at)
+			SELECT a.cluster, a.kind, a.job_key, a.element_instance_key, a.process_instance_key, 0, a.operation_id, a.retries, a.code, a.message, '', '', '', 0, false,
+				a.variables, t.now + $11::interval, t.now, t.now
+			FROM (SELECT {{schema}}.now() AS now) t, unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::int[], $8::text[], $9::text[], $10::text[])
+				AS a (cluster, kind, job_key, element_instance_key, process_instance_key, operation_id, retries, code, message, variables)
+			ON CONFLICT (cluster, job_key) WHERE kind IN ('complete', 'fail', 'throw') DO UPDATE SET
+				rev = c.rev + 1, kind = excluded.kind, state = 'pending', reason = '', next_at = excluded.next_at, attempts = 0, last_code = '', last_error = '',
+				operation_id = excluded.operation_id, retries = excluded.retries, code = excluded.code, message = excluded.message,
+				variables = excluded.variables, changed_at = excluded.changed_at
+			RETURNING id, rev, job_key`),
 		counts: r(`SELECT count(*) FILTER (WHERE state = 'pending'), count(*) FILTER (WHERE state = 'gone'), count(*) FILTER (WHERE state = 'parked'),
 				coalesce(extract(epoch FROM {{schema}}.now() - min(created_at) FILTER (WHERE state = 'pending')), 0)::float8
 			FROM {{schema}}.zeebe_command WHERE cluster = $1`),
