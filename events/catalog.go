@@ -15,6 +15,7 @@ type Catalog struct {
 	domains  []string
 	services map[string]string // service name → domain
 	entries  map[typeVersion]Entry
+	signed   []SignOff
 }
 
 type typeVersion struct {
@@ -53,6 +54,17 @@ type Exception struct {
 	ApprovedBy string `yaml:"approved_by"`
 }
 
+// SignOff records that somebody answers for a change of an entry that would
+// otherwise be refused (package events/compat).
+type SignOff struct {
+	Type       string `yaml:"type"`
+	Version    int    `yaml:"version"` // 0 means 1
+	Change     string `yaml:"change"`  // "removed", or the field that changed, as written in the catalog: "partitions"
+	To         string `yaml:"to"`      // the new value; "" for a removal
+	Reason     string `yaml:"reason"`
+	ApprovedBy string `yaml:"approved_by"`
+}
+
 // What identifies a repeat of a message (spec D2).
 const (
 	DedupMessageID   = "messageId"           // the same publication again
@@ -76,6 +88,9 @@ func (c *Catalog) Domains() []string { return slices.Clone(c.domains) }
 
 // CheckName refuses a message type that breaks the naming rules or is of no domain of the catalog. See [CheckName].
 func (c *Catalog) CheckName(kind Kind, name string) error { return CheckName(kind, name, c.domains) }
+
+// SignOffs lists the changes that are signed off, in the order of the files.
+func (c *Catalog) SignOffs() []SignOff { return slices.Clone(c.signed) }
 
 // Entry gives the entry of a type and version (0 means 1), and whether there is one.
 func (c *Catalog) Entry(messageType string, version int) (Entry, bool) {
@@ -135,6 +150,7 @@ func Merge(catalogs ...*Catalog) (*Catalog, error) {
 	var problems []string
 	for _, c := range catalogs {
 		out.domains = append(out.domains, c.domains...)
+		out.signed = append(out.signed, c.signed...)
 		for service, domain := range c.services {
 			if old, ok := out.services[service]; ok && old != domain {
 				problems = append(problems, fmt.Sprintf("service %q: in domain %q and %q", service, old, domain))

@@ -16,6 +16,7 @@ type catalogFile struct {
 	Domains  []string          `yaml:"domains"`
 	Services map[string]string `yaml:"services"`
 	Messages []entryFile       `yaml:"messages"`
+	Signed   []SignOff         `yaml:"signed_off"`
 }
 
 type entryFile struct {
@@ -92,6 +93,11 @@ func ParseCatalog(text []byte) (*Catalog, error) {
 			p.add("message type %s v%d: twice in the catalog", e.Type, e.Version)
 		}
 		c.entries[k] = e
+	}
+	for i, s := range file.Signed {
+		p.check(s.Type != "" && s.Change != "" && s.Reason != "" && s.ApprovedBy != "", "signed_off[%d]: want type, change, reason and approved_by", i)
+		s.Version = max(s.Version, 1)
+		c.signed = append(c.signed, s)
 	}
 	p.list = append(p.list, topicProblems(c.Entries())...)
 	if len(p.list) > 0 {

@@ -1,0 +1,166 @@
+// Package asyncapi writes a catalog down for readers: an AsyncAPI 3 document
+// and a page to browse.
+package asyncapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/vitrip/journeyman/events"
+)
+
+// Info is what the document says of itself. Both must be set.
+type Info struct{ Title, Version string }
+
+type object = map[string]any
+
+// YAML gives the AsyncAPI 3.0 document of a catalog: a channel for each topic, a
+// message for each type and version with envelope and schema, and what owners,
+// producers, consumers, retries and dead letters are, as x-journeyman.
+func YAML(catalog *events.Catalog, info Info) ([]byte, error) {
+	if info.Title == "" || info.Version == "" {
+		return nil, fmt.Errorf("asyncapi: title %q and version %q, want both", info.Title, info.Version)
+	}
+	channels, operations, messages := object{}, object{}, object{}
+	schemas := object{"Envelope": envelope(), "Headers": headers()}
+	for _, t := range catalog.Topics() {
+		channels[t.Name] = object{
+			"address": t.Name, "messages": object{},
+			"bindings": object{"kafka": object{
+				"topic": t.Name, "partitions": t.Partitions, "topicConfiguration": object{"retention.ms": int64(t.Retention / time.Millisecond)}, "bindingVersion": "0.5.0",
+			}},
+		}
+	}
+	for _, e := range catalog.Entries() {
+		id := events.Topic(e.Type, e.Version)
+		messages[id] = message(e, id)
+		if e.Schema != nil {
+			data, err := rooted(e.Schema, id)
+			if err != nil {
+				return nil, fmt.Errorf("asyncapi: schema of %s: %w", id, err)
+			}
+			schemas[id] = data
+		}
+		channel := channels[e.Topic].(object)                               //nolint:forcetypeassert // made above
+		channel["messages"].(object)[id] = ref("components/messages/" + id) //nolint:forcetypeassert // made above
+		operations["send."+id] = object{
+			"action": "send", "channel": ref("channels/" + e.Topic), "summary": fmt.Sprintf("%s %s", e.Kind, e.Type),
+			"messages": []any{ref("channels/" + e.Topic + "/messages/" + id)},
+		}
+	}
+	return encode(object{
+		"asyncapi": "3.0.0", "info": object{"title": info.Title, "version": info.Version}, "defaultContentType": "application/json",
+		"channels": channels, "operations": operations, "components": object{"messages": messages, "schemas": schemas},
+	})
+}
+
+func encode(doc object) ([]byte, error) {
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(doc); err != nil {
+		return nil, fmt.Errorf("asyncapi: %w", err)
+	}
+	return b.Bytes(), enc.Close()
+}
+
+func ref(path string) object { return object{"$ref": "#/" + path} }
+
+func message(e events.Entry, id string) object {
+	var retry []string
+	for _, d := range e.Retry {
+		retry = append(retry, d.String())
+	}
+	own := object{"messageType": object{"const": e.Type}, "messageVersion": object{"const": e.Version}, "messageKind": object{"const": string(e.Kind)}}
+	if e.Schema != nil {
+		own["data"] = ref("components/schemas/" + id)
+	}
+	return object{
+		"name": e.Type, "title": fmt.Sprintf("%s, version %d", e.Type, e.Version), "contentType": "application/json",
+		"headers":  ref("components/schemas/Headers"),
+		"payload":  object{"allOf": []any{ref("components/schemas/Envelope"), object{"type": "object", "properties": own}}},
+		"bindings": object{"kafka": object{"key": object{"type": "string", "description": "the business key"}, "bindingVersion": "0.5.0"}},
+		"x-journeyman": object{
+			"class": string(e.Class), "owner": e.Owner, "producers": e.Producers, "consumers": e.Consumers, "partitionKey": e.PartitionKey,
+			"idempotencyKey": e.IdempotencyKey, "retentionDays": e.RetentionDays, "financial": e.Financial, "retry": retry,
+			"poisonedAfter": e.PoisonedAfter, "dlq": e.DLQ, "operatorAction": e.OperatorAction, "pii": e.PII,
+		},
+	}
+}
+
+func envelope() object {
+	text, id := object{"type": "string"}, object{"type": "string", "format": "uuid"}
+	return object{
+		"type": "object", "required": []string{"messageId", "messageKind", "messageType", "messageVersion", "occurredAt", "data", "metadata"},
+		"properties": object{
+			"messageId": id, "messageKind": object{"enum": []string{"event", "command"}}, "messageType": text,
+			"messageVersion": object{"type": "integer", "minimum": 1}, "occurredAt": object{"type": "string", "format": "date-time"},
+			"producer": text, "producerInstance": text, "traceId": text,
+			"actor": object{"type": "object", "properties": object{"userId": text, "actorContext": text, "serviceClient": text}},
+			"data":  object{"type": "object"},
+			"metadata": object{"type": "object", "required": []string{"businessKey", "sequence"}, "properties": object{
+				"businessKey": text, "sequence": object{"type": "integer", "minimum": 1, "description": "turn of the business key, without gaps"},
+				"correlationId": text, "operationId": text, "processInstanceId": text, "eventClass": text, "httpIdempotencyKey": text,
+				"corrects": id, "replay": object{"type": "boolean"},
+			}},
+		},
+	}
+}
+
+func headers() object {
+	text := object{"type": "string"}
+	properties := object{}
+	for _, h := range []string{
+		events.HeaderEventID, events.HeaderEventType, events.HeaderEventVersion, events.HeaderOccurredAt, events.HeaderProducer, events.HeaderBusinessKey,
+		events.HeaderCorrelationID, events.HeaderTraceID, events.HeaderProcessInstanceID, events.HeaderOperationID, events.HeaderEnv,
+		events.HeaderTraceparent, events.HeaderSequence,
+	} {
+		properties[h] = text
+	}
+	return object{"type": "object", "required": []string{events.HeaderEventID, events.HeaderEventType, events.HeaderEventVersion}, "properties": properties}
+}
+
+// rooted moves a schema's references to itself to where it stands in the document.
+func rooted(schema any, id string) (any, error) {
+	raw, err := json.Marshal(schema)
+	if err != nil {
+		return nil, err
+	}
+	var doc any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&doc); err != nil {
+		return nil, err
+	}
+	return move(doc, "#/components/schemas/"+id), nil
+}
+
+func move(node any, root string) any {
+	switch v := node.(type) {
+	case map[string]any:
+		for name, below := range v {
+			if to, ok := below.(string); ok && name == "$ref" && strings.HasPrefix(to, "#") {
+				v[name] = root + strings.TrimPrefix(to, "#")
+				continue
+			}
+			v[name] = move(below, root)
+		}
+	case []any:
+		for i := range v {
+			v[i] = move(v[i], root)
+		}
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		if f, err := v.Float64(); err == nil {
+			return f
+		}
+	}
+	return node
+}

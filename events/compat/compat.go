@@ -1,0 +1,96 @@
+// Package compat compares two versions of a catalog and finds what would break
+// those who read and write its messages (spec E5).
+package compat
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vitrip/journeyman/events"
+)
+
+// Break is one change that must not happen silently.
+type Break struct {
+	Type    string `json:"type"`
+	Version int    `json:"version"`
+	Change  string `json:"change"` // "removed", "schema", or the catalog's field
+	Field   string `json:"field"`  // of the data, for a schema: "data.price.currency"
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Fix     string `json:"fix"` // what to do
+}
+
+// String says it in one line.
+func (b Break) String() string {
+	what := b.Change
+	if b.Field != "" {
+		what += " of " + b.Field
+	}
+	return fmt.Sprintf("%s v%d: %s: was %s, is %s; %s", b.Type, b.Version, what, shown(b.From), shown(b.To), b.Fix)
+}
+
+func shown(v string) string {
+	if v == "" {
+		return "nothing"
+	}
+	return v
+}
+
+// Compare lists what breaks between an old and a new catalog, by type and version:
+//
+//   - a type or version that is gone, or whose kind, class, topic, partition or
+//     idempotency key, partition count, retry schedule, poison rule or DLQ
+//     changed, unless the new catalog signs it off ([events.SignOff]);
+//   - a schema that changed other than by optional properties and by words that
+//     say nothing of the data (title, description, default, examples). That
+//     needs a new major version and cannot be signed off.
+//
+// A new type, a new version and the first schema of a version break nothing.
+func Compare(was, is *events.Catalog) []Break {
+	var found []Break
+	signed := is.SignOffs()
+	for _, old := range was.Entries() {
+		now, there := is.Entry(old.Type, old.Version)
+		if !there {
+			found = append(found, unsigned(signed, Break{Type: old.Type, Version: old.Version, Change: "removed", From: "in the catalog"})...)
+			continue
+		}
+		before, after := fields(old), fields(now)
+		for i, f := range before {
+			if f.value != after[i].value {
+				found = append(found, unsigned(signed, Break{Type: old.Type, Version: old.Version, Change: f.name, From: f.value, To: after[i].value})...)
+			}
+		}
+		for _, d := range schemas(old.Schema, now.Schema) {
+			found = append(found, Break{Type: old.Type, Version: old.Version, Change: "schema", Field: d.field, From: d.from, To: d.to,
+				Fix: fmt.Sprintf("add version %d and keep this one as it was", old.Version+1)})
+		}
+	}
+	return found
+}
+
+type field struct{ name, value string }
+
+func fields(e events.Entry) []field {
+	var retry []string
+	for _, d := range e.Retry {
+		retry = append(retry, d.String())
+	}
+	return []field{
+		{"kind", string(e.Kind)}, {"class", string(e.Class)}, {"topic", e.Topic}, {"partition_key", e.PartitionKey}, {"idempotency_key", e.IdempotencyKey},
+		{"partitions", strconv.Itoa(e.Partitions)}, {"retry", strings.Join(retry, ", ")}, {"poisoned_after", strconv.Itoa(e.PoisonedAfter)}, {"dlq", e.DLQ},
+	}
+}
+
+// unsigned gives the break unless somebody signed for exactly this change.
+func unsigned(signed []events.SignOff, b Break) []Break {
+	if slices.ContainsFunc(signed, func(s events.SignOff) bool {
+		return s.Type == b.Type && s.Version == b.Version && s.Change == b.Change && s.To == b.To
+	}) {
+		return nil
+	}
+	b.Fix = fmt.Sprintf("undo it, or sign it off: signed_off: [{type: %s, version: %d, change: %s, to: %q, reason: …, approved_by: …}]", b.Type, b.Version, b.Change, b.To)
+	return []Break{b}
+}

@@ -1,0 +1,100 @@
+package compat_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/compat"
+)
+
+const before = `
+domains: [test]
+messages:
+  - type: test.thing.created
+    class: domain
+    owner: test
+    producers: [tester]
+    partitions: 4
+    retry: [1s, 5s]
+    schema:
+      type: object
+      required: [id]
+      properties:
+        id: {type: string}
+        price: {type: object, properties: {amount: {type: integer, minimum: 0}}}
+        lines: {type: array, items: {type: object, properties: {sort: {enum: [a, b]}}}}
+  - {type: test.thing.renamed, class: domain, owner: test, producers: [tester]}
+`
+
+func parse(t *testing.T, text string) *events.Catalog {
+	t.Helper()
+	c, err := events.ParseCatalog([]byte(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return c
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	signed := "signed_off: [{type: test.thing.created, change: partitions, to: \"8\", reason: load, approved_by: ada}]\n"
+	gone := `  - {type: test.thing.renamed, class: domain, owner: test, producers: [tester]}` + "\n"
+	for name, c := range map[string]struct {
+		old, new, tail string
+		want           []string
+	}{
+		"nothing":               {"", "", "", nil},
+		"partitions":            {"partitions: 4", "partitions: 8", "", []string{"created v1: partitions: was 4, is 8", "signed_off"}},
+		"signed partitions":     {"partitions: 4", "partitions: 8", signed, nil},
+		"signed for another":    {"partitions: 4", "partitions: 16", signed, []string{"partitions: was 4, is 16"}},
+		"retry":                 {"retry: [1s, 5s]", "retry: [1s, 6s]", "", []string{"retry: was 1s, 5s, is 1s, 6s"}},
+		"retry gone":            {"    retry: [1s, 5s]\n", "", "", []string{"retry: was 1s, 5s", "poisoned_after: was 3, is 7"}},
+		"dlq":                   {"partitions: 4", "partitions: 4\n    dlq: other.dlq.v1", "", []string{"dlq: was platform.dlq.v1, is other.dlq.v1"}},
+		"topic":                 {"partitions: 4", "partitions: 4\n    topic: things.v1", "", []string{"topic: was test.thing.created.v1, is things.v1"}},
+		"key":                   {"partitions: 4", "partitions: 4\n    idempotency_key: operationId", "", []string{"idempotency_key: was messageId"}},
+		"class":                 {"    class: domain\n", "    class: operational\n", "", []string{"class: was domain"}},
+		"type removed":          {gone, "", "", []string{"renamed v1: removed"}},
+		"removal signed":        {gone, "", "signed_off: [{type: test.thing.renamed, change: removed, reason: unused, approved_by: ada}]\n", nil},
+		"optional property":     {"id: {type: string}", "id: {type: string}\n        note: {type: string}", "", nil},
+		"description":           {"id: {type: string}", "id: {type: string, description: of the thing}", "", nil},
+		"property removed":      {"        id: {type: string}\n", "", "", []string{`schema of data.id: was {"type":"string"}, is nothing; add version 2`}},
+		"property type":         {"id: {type: string}", "id: {type: integer}", "", []string{`schema of data.id type: was "string", is "integer"`}},
+		"nested":                {"minimum: 0", "minimum: 1", "", []string{"schema of data.price.amount minimum: was 0, is 1"}},
+		"enum in a list":        {"[a, b]", "[a, b, c]", "", []string{`data.lines[].sort enum`}},
+		"enum in another order": {"[a, b]", "[b, a]", "", nil},
+		"newly required":        {"required: [id]", "required: [id, price]", "", []string{"schema of data.price: was optional, is required"}},
+		"no longer required":    {"required: [id]", "required: []", "", []string{"schema of data.id: was required, is optional"}},
+		"new version":           {gone, gone + "  - {type: test.thing.renamed, version: 2, class: domain, owner: test, producers: [tester]}\n", "", nil},
+		"first schema":          {"producers: [tester]}", "producers: [tester], schema: {type: object}}", "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if !strings.Contains(before, c.old) {
+				t.Fatalf("the catalog has no %q", c.old)
+			}
+			got := compat.Compare(parse(t, before), parse(t, strings.Replace(before, c.old, c.new, 1)+c.tail))
+			var text strings.Builder
+			for _, b := range got {
+				text.WriteString(b.String() + "\n")
+			}
+			if (len(got) == 0) != (len(c.want) == 0) {
+				t.Errorf("got %d breaks: %s", len(got), text.String())
+			}
+			for _, w := range c.want {
+				if !strings.Contains(text.String(), w) {
+					t.Errorf("got %s\nwant it to say %q", text.String(), w)
+				}
+			}
+		})
+	}
+}
+
+func TestCompare_SchemaCannotBeSignedOff(t *testing.T) {
+	t.Parallel()
+	after := strings.Replace(before, "id: {type: string}", "id: {type: integer}", 1) +
+		"signed_off: [{type: test.thing.created, change: schema, to: \"\\\"integer\\\"\", reason: r, approved_by: a}]\n"
+	if got := compat.Compare(parse(t, before), parse(t, after)); len(got) != 1 {
+		t.Errorf("got %v, want one break", got)
+	}
+}
