@@ -5,7 +5,7 @@ GOLANGCI_VERSION := v2.12.2
 GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
 DEMO_ARGS ?=
 
-.PHONY: help demo test check ci clients kafka soak fmt lint vet bpmn-lint rules demo-audit bench fuzz build clean
+.PHONY: help demo test check ci clients kafka soak fmt lint vet bpmn-lint rules mutants demo-audit bench fuzz build clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ bpmn-lint: ## public Camunda 8 lint rules, 8.5 and 8.8, on our models
 
 rules: setup-postgres ## switch each rule of the effect path off and see its test turn red
 	test/rules/switch.sh
+
+mutants: ## seed faults into the engine; the conformance suite must notice each
+	go test -count=1 -timeout 15m -tags mutants -v ./test/mutants
 
 clients: ## official clients of npm and Maven, FEEL and BPMN validators, against ours
 	JOURNEYMAN_CACHE=$(CACHE) go test -count=1 -timeout 15m -tags clients ./test/clients/... ./test/feel/...

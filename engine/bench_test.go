@@ -11,9 +11,15 @@ import (
 	"github.com/vitrip/journeyman/engine"
 )
 
-// BenchmarkServiceTask starts an instance, activates its job and completes it, over gRPC.
+// BenchmarkServiceTask starts an instance, activates its job and completes it,
+// over gRPC; with the state in memory, and with the state on disk (one fsync for all who wait).
 func BenchmarkServiceTask(b *testing.B) {
-	e, err := engine.Start(engine.Config{})
+	b.Run("memory", func(b *testing.B) { serviceTask(b, engine.Config{}) })
+	b.Run("data", func(b *testing.B) { serviceTask(b, engine.Config{DataDir: b.TempDir()}) })
+}
+
+func serviceTask(b *testing.B, cfg engine.Config) {
+	e, err := engine.Start(cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
