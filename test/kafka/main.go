@@ -46,13 +46,13 @@ func run(args []string) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, node.Kill()) }()
-	fmt.Printf("Apache Kafka %s at %s after %v\n", apache.Version, node.Addr, time.Since(began).Round(100*time.Millisecond))
+	_, _ = fmt.Fprintf(os.Stderr, "Apache Kafka %s at %s after %v\n", apache.Version, node.Addr, time.Since(began).Round(100*time.Millisecond))
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // it is what this program is for
 	cmd.Env = append(os.Environ(), "JOURNEYMAN_TEST_KAFKA="+node.Addr)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	began = time.Now()
 	err = cmd.Run()
-	fmt.Printf("%s took %v\n", args[0], time.Since(began).Round(100*time.Millisecond))
+	_, _ = fmt.Fprintf(os.Stderr, "%s took %v\n", args[0], time.Since(began).Round(100*time.Millisecond))
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return max(exit.ExitCode(), 1), nil
 	}

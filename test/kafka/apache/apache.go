@@ -67,7 +67,7 @@ func (n *Node) Start(ctx context.Context) error {
 	}
 	if err := n.ready(ctx); err != nil {
 		text, _ := os.ReadFile(n.log.Name())
-		return errors.Join(fmt.Errorf("Kafka did not start: %w\n%s", err, text[max(0, len(text)-4000):]), n.Kill())
+		return errors.Join(fmt.Errorf("start of Kafka: %w\n%s", err, text[max(0, len(text)-4000):]), n.Kill())
 	}
 	return nil
 }
