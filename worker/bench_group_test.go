@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,6 +73,7 @@ func BenchmarkGroup(b *testing.B) {
 		return out
 	}
 	took := map[string]time.Duration{}
+	var over atomic.Int64
 	round := func(name, jobType string, size int) {
 		var sets [lanes][]*task
 		for i := range sets {
@@ -95,6 +97,7 @@ func BenchmarkGroup(b *testing.B) {
 						rt.runGroup(ctx, mates)
 						for _, m := range mates {
 							if m.res.kind == apart { // over the budget of the transaction on a busy machine
+								over.Add(1)
 								m.res = rt.execute(ctx, m.t)
 							}
 							if m.res.kind != answered {
@@ -116,6 +119,7 @@ func BenchmarkGroup(b *testing.B) {
 		round("warm", warm.jobType, warm.size)
 	}
 	clear(took)
+	over.Store(0)
 	n := 0
 	for b.Loop() {
 		round("single", "one", 1)
@@ -127,6 +131,7 @@ func BenchmarkGroup(b *testing.B) {
 	b.ReportMetric(rate("single"), "jobs/s_single")
 	b.ReportMetric(rate("grouped"), "jobs/s_grouped")
 	b.ReportMetric(rate("batch"), "jobs/s_batch")
+	b.ReportMetric(float64(over.Load())/float64(n), "over_budget/job")
 	b.ReportMetric(rate("grouped")/rate("single"), "grouped/single")
 	b.ReportMetric(rate("batch")/rate("single"), "batch/single")
 }

@@ -94,6 +94,8 @@ type Config struct {
 
 	// TracerProvider makes the spans of jobs (spec V2); nil = the one registered with otel, which does nothing until a program sets one.
 	TracerProvider trace.TracerProvider
+
+	groupBudget time.Duration // of all handlers of a shared transaction; groupMost
 }
 
 // retainDefault is how long an operation stays after its end where nobody says otherwise (spec D1).
@@ -123,6 +125,7 @@ func (c Config) withDefaults() Config {
 	def(&c.DrainTimeout, 20*time.Second)
 	def(&c.SweepEvery, 2*time.Second)
 	def(&c.Retain, retainDefault)
+	def(&c.groupBudget, groupMost)
 	def(&c.StallAfter, 2*(c.HandlerTimeout+c.CallTimeout))
 	def(&c.UnservedAfter, 30*time.Second)
 	if c.Backoff == (outcome.Backoff{}) {

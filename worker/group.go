@@ -58,6 +58,8 @@ func (w *Worker) board(wt *waiter, slot bool) (taken bool, mates []*waiter) {
 	most := w.cfg.Group - 1
 	if s.batch != nil {
 		most = s.most - 1
+	} else if e := w.rt.paces[wt.h.job.Type].expect(); e > 0 {
+		most = min(most, int(w.cfg.groupBudget/e)-1) // more would be claimed for nothing
 	}
 	w.waiting = slices.DeleteFunc(w.waiting, func(o *waiter) bool {
 		if len(mates) >= most || (s.batch != nil) != (w.rt.mux.forward[o.h.job.Type].batch != nil) || s.batch != nil && o.h.job.Type != wt.h.job.Type {

@@ -113,7 +113,8 @@ const groupLockWait = 100 * time.Millisecond
 func (g *group) enter(ctx context.Context) error {
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
-	b.Queue("SELECT set_config('lock_timeout', $1, true)", fmt.Sprintf("%dms", min(groupLockWait, g.r.cfg.LockTimeout).Milliseconds()))
+	// A statement for several rows that was planned while the table was small would read all of it for ever after: plans are kept.
+	b.Queue("SELECT set_config('lock_timeout', $1, true), set_config('enable_seqscan', 'off', true)", fmt.Sprintf("%dms", min(groupLockWait, g.r.cfg.LockTimeout).Milliseconds()))
 	claims := make([]dedup.Claim, len(g.all))
 	instances := make([]int64, len(g.all))
 	for i, m := range g.all {
@@ -130,6 +131,7 @@ func (g *group) enter(ctx context.Context) error {
 		m.gate = g.r.queueGate(b, m.t)
 	}
 	g.r.store.QueueUsedBy(b, g.r.cluster, instances, g.used)
+	b.Queue("SET LOCAL enable_seqscan TO DEFAULT")
 	g.r.enterEnd(b)
 	return g.conn.SendBatch(ctx, b).Close()
 }
@@ -152,7 +154,7 @@ func (g *group) runEach(ctx context.Context) error {
 	start := time.Now()
 	for i, m := range g.all {
 		p := g.r.paces[m.t.meta.Type]
-		if i > 0 && (g.gc.touched || time.Since(start)+p.expect() > groupBudget) {
+		if i > 0 && (g.gc.touched || time.Since(start)+p.expect() > g.r.cfg.groupBudget) {
 			m.drop = m.claim.Won
 			continue
 		}
@@ -280,6 +282,7 @@ func (g *group) commit(ctx context.Context) error {
 		rollback(context.WithoutCancel(ctx), g.conn)
 		return nil
 	}
+	b.Queue("SET LOCAL enable_seqscan TO off") // as in enter
 	if len(drop) > 0 {
 		g.r.store.QueueUnclaim(b, drop)
 	}

@@ -8,11 +8,11 @@ import (
 
 // What lets a type's jobs share transactions (path rule 26).
 const (
-	paceWindow  = 64
-	paceEnough  = 16                    // runs before a type is judged
-	paceFast    = 5 * time.Millisecond  // p95 of the handler, under which the type may share
-	groupBudget = 50 * time.Millisecond // of all handlers of one transaction
-	singlyFor   = time.Minute           // after a deadlock or a split
+	paceWindow = 64
+	paceEnough = 16                    // runs before a type is judged
+	paceFast   = 5 * time.Millisecond  // p95 of the handler, under which the type may share
+	groupMost  = 50 * time.Millisecond // of all handlers of one transaction
+	singlyFor  = time.Minute           // after a deadlock or a split
 )
 
 // pace is how long a type's handler takes, and whether its jobs may share a transaction.

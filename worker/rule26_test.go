@@ -25,7 +25,7 @@ type bus struct {
 }
 
 // runBus runs jobs op-1, op-2, ... of one type, whose handler is f, together. Each leaves a room behind first.
-func runBus(w *world, n int, f func(ctx context.Context, tx *Tx, j Job[reserve]) error) (*bus, []int64) {
+func runBus(w *world, n int, f func(ctx context.Context, tx *Tx, j Job[reserve]) error, edit ...func(*Config)) (*bus, []int64) {
 	w.t.Helper()
 	b := &bus{world: w, xid: map[string][]string{}}
 	gate := make(chan struct{})
@@ -53,7 +53,10 @@ func runBus(w *world, n int, f func(ctx context.Context, tx *Tx, j Job[reserve])
 		return reserved{ID: "R-" + j.OperationID}, nil
 	}, NotCompensable("test")))
 	cfg := fast()
-	cfg.Concurrency, cfg.MaxJobsActive = 1, 40
+	cfg.Concurrency, cfg.MaxJobsActive, cfg.groupBudget = 1, 40, 10*time.Second // whatever else the machine does
+	for _, e := range edit {
+		e(&cfg)
+	}
 	var stop func()
 	b.wk, stop = w.start(mux, cfg)
 	w.t.Cleanup(stop)
@@ -198,9 +201,9 @@ func TestRule26_budget(t *testing.T) {
 		if j.OperationID != "op-2" {
 			return nil
 		}
-		_, err := tx.Exec(ctx, `SELECT pg_sleep(0.2 * $1)`, 1)
+		_, err := tx.Exec(ctx, `SELECT pg_sleep(1.2 * $1)`, 1)
 		return err
-	})
+	}, func(c *Config) { c.groupBudget = time.Second })
 	for i, k := range keys {
 		w.wait(k, "completed")
 		if n := w.rooms(fmt.Sprint("op-", i+1)); n != 1 {
@@ -239,7 +242,9 @@ func TestGroup_twins(t *testing.T) {
 	w := newWorld(t)
 	mux := NewMux()
 	mux.Handle("flight.reserve", Transactional(w.insertRoom, NotCompensable("test")))
-	rt := w.runtime(mux, fast())
+	cfg := fast()
+	cfg.groupBudget = 10 * time.Second
+	rt := w.runtime(mux, cfg)
 	rt.send = nil
 	var mates []*mate
 	for _, id := range []string{"op-1", "op-2", "op-2"} {
@@ -314,7 +319,9 @@ func TestGroup_statements(t *testing.T) {
 	mux.Handle("flight.reserve", Transactional(func(ctx context.Context, tx *Tx, j Job[reserve]) (reserved, error) {
 		return reserved{ID: j.OperationID}, first[j.In.Seats](ctx, tx)
 	}, NoEffect()))
-	rt := w.runtime(mux, fast())
+	cfg := fast()
+	cfg.groupBudget = 10 * time.Second
+	rt := w.runtime(mux, cfg)
 	rt.send = nil
 	mates := make([]*mate, len(first))
 	for i := range first {
@@ -335,7 +342,7 @@ func TestGroup_saga(t *testing.T) {
 	mux := NewMux()
 	mux.Handle("room", Transactional(w.insertRoom, NotCompensable("test")))
 	cfg := w.withStager(fast())
-	cfg.Saga = saga
+	cfg.Saga, cfg.groupBudget = saga, 10*time.Second
 	rt := w.runtime(mux, cfg)
 	rt.send = nil
 	group := func(ids ...string) (mates []*mate) {
