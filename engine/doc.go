@@ -1,7 +1,7 @@
 // Package engine is an embedded, Zeebe-compatible process engine for
 // development, tests and demonstrations. It speaks the gRPC protocol of Zeebe
 // 8.5 and the part of the REST v2 protocol of 8.8 that operators and clients
-// need, keeps everything in memory, and is not for production.
+// need, keeps its state in memory or in [Config.DataDir], and is not for production.
 //
 // [Start] opens both listeners:
 //

@@ -140,3 +140,15 @@ func FuzzReplay(f *testing.F) {
 		stop(t, j)
 	})
 }
+
+func TestClosed_TakesNothing(t *testing.T) {
+	t.Parallel()
+	j, _ := open(t, t.TempDir())
+	stop(t, j)
+	if err := j.Rotate([]byte("x")); err == nil {
+		t.Error("a snapshot after Close: want an error")
+	}
+	if err := j.Wait(j.Append([]byte("x"))); err == nil {
+		t.Error("a record after Close: want an error")
+	}
+}

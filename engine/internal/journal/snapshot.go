@@ -21,6 +21,12 @@ func (j *Journal) Rotate(state []byte) error {
 	if err := j.Wait(j.Place()); err != nil {
 		return err
 	}
+	j.mu.Lock()
+	closed := j.closed
+	j.mu.Unlock()
+	if closed {
+		return errors.New("snapshot: the command log is closed")
+	}
 	err := j.rotate(state)
 	if err != nil {
 		j.mu.Lock()
