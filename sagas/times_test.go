@@ -1,0 +1,30 @@
+package sagas_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/vitrip/journeyman/sagas"
+	"github.com/vitrip/journeyman/sagas/refund"
+	"github.com/vitrip/journeyman/sagas/ticketing"
+	"github.com/vitrip/journeyman/sagas/tourbooking"
+)
+
+// The time-outs and retentions of the types there are; single-supplier bookings and exports have no type yet.
+func TestI05_TimeoutsAndRetentionByType(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	for name, c := range map[string]struct {
+		make               func() (sagas.Type, error)
+		timeout, retention time.Duration
+	}{
+		"tour booking": {func() (sagas.Type, error) { return tourbooking.Type(tourbooking.TypeConfig{}) }, 30 * time.Minute, 30 * day},
+		"refund":       {func() (sagas.Type, error) { return refund.Type(refund.TypeConfig{}) }, time.Hour, 90 * day},
+		"ticketing":    {func() (sagas.Type, error) { return ticketing.Type(ticketing.TypeConfig{}) }, day, 90 * day},
+	} {
+		typ, err := c.make()
+		if err != nil || typ.Timeout != c.timeout || typ.Retention != c.retention {
+			t.Errorf("%s: got %v and %v, %v; want %v and %v", name, typ.Timeout, typ.Retention, err, c.timeout, c.retention)
+		}
+	}
+}
