@@ -91,7 +91,7 @@ func (w *Worker) runTogether(ctx context.Context, first *waiter, others []*waite
 		}
 		m := &mate{t: t}
 		var span trace.Span
-		m.ctx, span = w.startSpan(ctx, t.meta)
+		m.ctx, span = w.startSpan(ctx, t.meta) //nolint:fatcontext // one context per job, all from the group's own
 		ends[i] = func(res result) { endSpan(span, res) }
 		mates = append(mates, m)
 		at[m] = i

@@ -77,7 +77,7 @@ func (r *Runtime) runGroup(ctx context.Context, mates []*mate) {
 	if batch := mates[0].t.spec.batch; batch != nil {
 		err = g.runBatch(ctx, batch)
 	} else {
-		err = g.runEach(ctx)
+		err = g.runEach()
 	}
 	if err == nil {
 		err = g.commit(ctx)
@@ -150,7 +150,7 @@ func (g *group) admit(m *mate) (end *outcome.Error, ok bool) {
 	return end, true
 }
 
-func (g *group) runEach(ctx context.Context) error {
+func (g *group) runEach() error {
 	start := time.Now()
 	for i, m := range g.all {
 		p := g.r.paces[m.t.meta.Type]

@@ -294,7 +294,7 @@ func TestGroup_statements(t *testing.T) {
 		func(ctx context.Context, tx *Tx) error {
 			var n int
 			if err := tx.QueryRow(ctx, `SELECT 1 WHERE $1::int = 2`, 1).Scan(&n); !errors.Is(err, pgx.ErrNoRows) {
-				return fmt.Errorf("want no row, got %v", err)
+				return fmt.Errorf("want no row, got %w", err)
 			}
 			return nil
 		},

@@ -24,11 +24,11 @@ func assertions() map[string]maker {
 	}
 }
 
-func oneOf(name, value string, allowed ...string) error {
+func oneOf(value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return fmt.Errorf("%s is %q: want one of %s", name, value, strings.Join(allowed, ", "))
+	return fmt.Errorf("state is %q: want one of %s", value, strings.Join(allowed, ", "))
 }
 
 type assertInstance struct {
@@ -44,7 +44,7 @@ func (in assertInstance) check() error {
 	if in.State == "" {
 		return in.Process.check()
 	}
-	return errors.Join(in.Process.check(), oneOf("state", in.State, "IS_ACTIVE", "IS_COMPLETED", "IS_CREATED", "IS_TERMINATED"))
+	return errors.Join(in.Process.check(), oneOf(in.State, "IS_ACTIVE", "IS_COMPLETED", "IS_CREATED", "IS_TERMINATED"))
 }
 
 func (in assertInstance) run(e *Env) error {
@@ -75,7 +75,7 @@ func (in assertElement) check() error {
 	if in.Amount != nil && *in.Amount < 1 {
 		errs = append(errs, fmt.Errorf("amount is %d: want 1 or more", *in.Amount))
 	}
-	return errors.Join(append(errs, in.Process.check(), in.Element.check(), oneOf("state", in.State, "IS_ACTIVE", "IS_COMPLETED", "IS_TERMINATED"))...)
+	return errors.Join(append(errs, in.Process.check(), in.Element.check(), oneOf(in.State, "IS_ACTIVE", "IS_COMPLETED", "IS_TERMINATED"))...)
 }
 
 // in counts the runs of an element that are in a state.
@@ -114,7 +114,7 @@ type assertElements struct {
 }
 
 func (in assertElements) check() error {
-	errs := []error{in.Process.check(), oneOf("state", in.State, "IS_ACTIVE", "IS_COMPLETED", "IS_TERMINATED", "IS_NOT_ACTIVE", "IS_NOT_ACTIVATED", "IS_ACTIVE_EXACTLY", "IS_COMPLETED_IN_ORDER")}
+	errs := []error{in.Process.check(), oneOf(in.State, "IS_ACTIVE", "IS_COMPLETED", "IS_TERMINATED", "IS_NOT_ACTIVE", "IS_NOT_ACTIVATED", "IS_ACTIVE_EXACTLY", "IS_COMPLETED_IN_ORDER")}
 	if len(in.Elements) == 0 {
 		errs = append(errs, errors.New("elementSelectors is empty"))
 	}
@@ -308,7 +308,7 @@ func (in assertTask) check() error {
 		errs = append(errs, errNoSelector)
 	}
 	if in.State != "" {
-		errs = append(errs, oneOf("state", in.State, "IS_CREATED", "IS_COMPLETED", "IS_CANCELED", "IS_FAILED"))
+		errs = append(errs, oneOf(in.State, "IS_CREATED", "IS_COMPLETED", "IS_CANCELED", "IS_FAILED"))
 	}
 	return errors.Join(errs...)
 }

@@ -74,7 +74,7 @@ func TestMigrate_Refused(t *testing.T) {
 	}{
 		"unknown instance": {1, target, []string{"work", "w2"}, codes.NotFound, "Expected to migrate process instance but no process instance found with key '1'"},
 		"unknown process":  {k, 1, []string{"work", "w2"}, codes.NotFound, "no process definition found with key '1'"},
-		"unknown source":   {k, target, []string{"wrok", "w2"}, codes.InvalidArgument, "non-existing source element id 'wrok'"},
+		"unknown source":   {k, target, []string{"absent", "w2"}, codes.InvalidArgument, "non-existing source element id 'absent'"},
 		"unknown target":   {k, target, []string{"work", "nope"}, codes.InvalidArgument, "non-existing target element id 'nope'"},
 		"mapped twice":     {k, target, []string{"work", "w2", "work", "w2"}, codes.InvalidArgument, "duplicate source element ids '[work]'"},
 		"not mapped":       {k, target, nil, codes.FailedPrecondition, "no mapping instruction defined for active element with id 'work'"},

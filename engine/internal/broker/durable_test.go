@@ -155,7 +155,7 @@ func TestKill(t *testing.T) {
 			} else if got != last {
 				t.Errorf("the state is number %d, the last one told of was %d", told[got], told[last])
 			}
-			if off := b.Now().Sub(time.Now()); off < 89*time.Minute || off > 91*time.Minute {
+			if off := time.Until(b.Now()); off < 89*time.Minute || off > 91*time.Minute {
 				t.Errorf("clock offset %v, want 1h30m", off)
 			}
 			if b.Incarnation() != "first" {
