@@ -107,6 +107,8 @@ func (c scene) ends() []string {
 	switch {
 	case c.pivot && c.ender == byOutside:
 		return []string{"failed", "expired", "completed", "manual"}
+	case c.step.part == past:
+		return []string{"completed", "manual"} // never rolled back
 	case c.pivot:
 		return []string{"failed", "expired", "completed"}
 	default:
@@ -129,7 +131,10 @@ func scenes() []scene {
 		all = append(all, scene{tour, "paymentAuthorize", pay, e, step{}, false}, scene{back, "segmentRefund:2", gone, e, step{}, false},
 			scene{tour, "bookingConfirm", pay, e, step{}, true}, scene{back, "refundApprove", gone, e, step{}, true})
 	}
-	return all
+	// Behind the pivot, and while the saga is being undone, only an instance cancelled from outside ends an element.
+	return append(all, scene{tour, "paymentCapture", step{tour, "payment", "capture", past}, byOutside, step{}, false},
+		scene{tour, "flightReserve:undo", step{tour, "flight", "cancel", undo}, byOutside, step{}, false},
+		scene{back, "undoRestFailure", step{back, "hotel", "reinstate", undo}, byOutside, step{}, true})
 }
 
 // acted is one moment of a scene.
@@ -180,7 +185,7 @@ func (s *stage) playScene(h *holds, c scene, first int) []*run {
 // landed makes sure that the scene was one: from the request on, there was an effect to be undone.
 func (s *stage) landed(c scene, a *acted) {
 	s.Helper()
-	if c.pivot {
+	if c.pivot || c.step.part == undo {
 		return
 	}
 	at, from := slices.Index(moments(), a.moment), slices.Index(moments(), during)
@@ -215,7 +220,7 @@ func (s *stage) cast(h *holds, c scene, first int) (all []*acted, runs []*run) {
 			a.land = make(chan struct{})
 			s.world.Script(r.businessKey(), c.step.segment, c.step.action, suppliers.LandLate(a.land))
 		case "worker.answer.after":
-			if c.pivot {
+			if c.pivot || c.step.part != forward {
 				a.hold = h.add(m, r.id+":"+c.element)
 				break
 			}
@@ -229,6 +234,14 @@ func (s *stage) cast(h *holds, c scene, first int) (all []*acted, runs []*run) {
 			fallthrough
 		default:
 			a.hold = h.add(m, r.id+":"+c.element)
+		}
+		if c.step.part == undo { // something must make the saga be given up
+			refused := step{c.saga, "transfer", "refund", forward}
+			if c.saga == tourbooking.TypeName {
+				refused = step{c.saga, "payment", "authorize", forward}
+			}
+			s.world.Script(r.businessKey(), refused.segment, refused.action, suppliers.Refuse(refusal(refused)))
+			r.ends = []string{"failed"}
 		}
 		if c.ender == bySibling {
 			s.world.Script(r.businessKey(), c.sibling.segment, c.sibling.action, suppliers.Refuse(refusal(c.sibling)).When(a.refuse))

@@ -32,7 +32,7 @@ func seed(t *testing.T) uint64 {
 // TestMatrixPairs plays a sample of all pairs of faults, another one every day; tier soak plays all.
 func TestMatrixPairs(t *testing.T) {
 	s := setup(t)
-	runs := s.play(sample(t, pairs(), 72), 1)
+	runs := s.play(sample(t, pairs(), 36), 1)
 	t.Logf("%d of %d pairs:\n%s", len(runs), len(pairs()), s.pairTable(runs))
 	s.finish(runs)
 }

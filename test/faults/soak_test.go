@@ -2,7 +2,14 @@
 
 package faults
 
-import "testing"
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vitrip/journeyman/sagas/refund"
+)
 
 // batch is how many sagas run at once.
 const batch = 108
@@ -34,7 +41,22 @@ func TestMatrixLonely(t *testing.T) {
 const sampledWires = 1 << 20
 
 // chosen are all scenes.
-func chosen(*testing.T) []scene { return scenes() }
+func chosen(*testing.T) []scene {
+	if only := os.Getenv("FAULTS_SCENE"); only != "" {
+		return slices.DeleteFunc(scenes(), func(c scene) bool { return !strings.Contains(c.String(), only) })
+	}
+	return scenes()
+}
 
 // stormSize is how many sagas run at once in a storm, stormRounds how many storms there are.
 const stormSize, stormRounds = 60, 8
+
+// TestLateAndRefused plays one pair again and again whose two ends race: the step undoes what landed late by itself, the
+// supplier refuses that, and saga.undo-rest comes by meanwhile.
+func TestLateAndRefused(t *testing.T) {
+	s := setup(t)
+	back := refund.TypeName
+	late := cell{step{back, "flight", "refund", forward}, answersLate}
+	refused := cell{step{back, "flight", "reinstate", undo}, refuses}
+	s.finish(s.play(slices.Repeat([]plan{{saga: back, cells: []cell{late, refused}}}, 60), 1))
+}
