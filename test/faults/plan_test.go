@@ -63,9 +63,6 @@ func pairable() []fault {
 	return []fault{refuses, timesOut, actsTimesOut, answersLate, answersTwice, failsOnce}
 }
 
-// lonely are those that are played alone only: most of them take long.
-func lonely() []fault { return []fault{actsFailsOnce, neverAnswers, deafOnce} }
-
 // cell is one fault at one step.
 type cell struct {
 	step  step

@@ -29,6 +29,9 @@ func TestMatrixAllPairs(t *testing.T) {
 	s.audit()
 }
 
+// lonely are the faults that are played alone only: most of them take long.
+func lonely() []fault { return []fault{actsFailsOnce, neverAnswers, deafOnce} }
+
 // TestMatrixLonely plays the single faults that take long.
 func TestMatrixLonely(t *testing.T) {
 	s := setup(t)
