@@ -41,7 +41,7 @@ func (a *App) build() error {
 		return err
 	}
 	cfg := worker.Config{
-		Name: producer, Schema: a.cfg.Schema, MaxJobsActive: a.cfg.MaxJobsActive, Concurrency: a.cfg.Concurrency, Stager: a.stager, Saga: a.sagas.Hook(),
+		Name: producer, Schema: a.cfg.Schema, MaxJobsActive: a.cfg.MaxJobsActive, Concurrency: a.cfg.Concurrency, Stager: a.stager, Saga: a.sagas.Hook(), PurgeUnless: a.sagas.PurgeUnless(),
 		Elements: elements(history), JobTimeout: a.cfg.JobTimeout, CallTimeout: a.cfg.CallTimeout, Log: a.cfg.Log,
 	}
 	if a.worker, err = worker.New(a.conn, a.cfg.Pool, mux, cfg); err != nil {
