@@ -5,7 +5,7 @@ GOLANGCI_VERSION := v2.12.2
 GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
 DEMO_ARGS ?=
 
-.PHONY: help demo test check ci clients kafka soak fmt lint vet bpmn-lint rules mutants demo-audit bench fuzz build clean
+.PHONY: help demo test check ci clients kafka mutants soak fmt lint vet bpmn-lint rules mutants demo-audit bench fuzz build clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,7 +24,7 @@ check: setup-postgres vet ## gofmt, vet, and every test with -race on a real Pos
 	go test -race -shuffle=on -timeout 10m ./...
 	@echo "tier check left out: golangci-lint, BPMN lint with npm, official clients, rules switched off, the demo's audit (make ci); long random plans (make soak)"
 
-ci: lint bpmn-lint check clients rules demo-audit kafka ## everything that gates a landing, at most 25 minutes
+ci: lint bpmn-lint check clients rules mutants demo-audit kafka ## everything that gates a landing, at most 25 minutes
 	@echo "tier ci left out: Kafka of three nodes, browser tests (not built yet); long random plans (make soak)"
 
 soak: setup-postgres ## long random plans
