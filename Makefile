@@ -5,7 +5,7 @@ GOLANGCI_VERSION := v2.12.2
 GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
 DEMO_ARGS ?=
 
-.PHONY: help demo test check ci clients kafka mutants soak fmt lint vet bpmn-lint rules mutants demo-audit bench fuzz build clean
+.PHONY: help demo test check ci clients kafka mutants soak fmt lint vet bpmn-lint rules demo-audit bench fuzz build clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -4,7 +4,7 @@
 // that hang in the air ([Desk.Effects]). It never shows variables' values or payloads, only their names.
 //
 // A Desk acts: [Desk.RetryIncident]. Every act names an actor and a reason, and writes its audit row in the same
-// transaction as the command that tells the engine (path.md, the principle). So no act is without a row and no row
+// transaction as the command that tells the engine (docs/effect-path.md). So no act is without a row and no row
 // without its act.
 //
 // # The audit

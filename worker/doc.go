@@ -11,7 +11,7 @@
 //	w, err := worker.New(conn, pool, mux, worker.Config{MaxJobsActive: 64, Concurrency: 16})
 //	err = w.Run(ctx) // until ctx is cancelled, then drains
 //
-// One job travels like this; the numbers are rules of path.md:
+// One job travels like this; the numbers are rules of docs/effect-path.md:
 //
 //	activate ─ check input ─ claim (1, 4, 10) ─┬─ seen before ────────────────────────────────┐
 //	                                           └─ handler · outcome · events · command · COMMIT ┴─ send (6, 14)

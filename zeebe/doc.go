@@ -3,7 +3,7 @@
 //
 // [Dial] opens a [Conn]. A [Queue] writes a [Command] in the transaction that made
 // it true; a [Sender] sends it right after the commit and, behind that, sweeps up
-// what was left when a process died (path.md, "The principle").
+// what was left when a process died (docs/effect-path.md).
 //
 // The package reads no environment variables and keeps no token on disk, unlike
 // the client library whose stubs it uses.
