@@ -3,7 +3,6 @@ package dedup
 import (
 	"context"
 	"embed"
-	"io/fs"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,12 +19,5 @@ type Beginner interface {
 
 // Migrate brings the operation tables in schema up to date. "" = "journeyman". Safe to call from many processes at once.
 func Migrate(ctx context.Context, db Beginner, schema string) error {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	if schema == "" {
-		schema = postgres.DefaultSchema
-	}
-	return postgres.Migrate(ctx, db, schema, "dedup", files)
+	return postgres.MigrateFolder(ctx, db, postgres.SchemaOr(schema), "dedup", migrations, "migrations")
 }

@@ -3,7 +3,6 @@ package dedup
 import (
 	"context"
 	"os"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -22,22 +21,5 @@ func TestStatements(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Release()
-	v := reflect.ValueOf(render("jm_other"))
-	for i := range v.NumField() {
-		name, sql := v.Type().Field(i).Name, strings.ReplaceAll(v.Field(i).String(), "{{unless}}", "")
-		if sql == "" {
-			t.Errorf("statement %s is empty", name)
-		}
-		if strings.Contains(sql, "{{") {
-			t.Errorf("statement %s has a placeholder left:\n%s", name, sql)
-		}
-		if _, err := conn.Conn().Prepare(ctx, name, sql); err != nil {
-			t.Errorf("statement %s: %v", name, err)
-		}
-	}
+	pgtest.Statements(t, pool, render("jm_other"), func(_, sql string) string { return strings.ReplaceAll(sql, "{{unless}}", "") })
 }

@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -87,12 +86,5 @@ type Conn interface {
 
 // Migrate brings the tables of this package up to date ("" = "journeyman"). Safe to call from many processes at once.
 func Migrate(ctx context.Context, db Conn, schema string) error {
-	if schema == "" {
-		schema = postgres.DefaultSchema
-	}
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	return postgres.Migrate(ctx, db, schema, "operator", files)
+	return postgres.MigrateFolder(ctx, db, postgres.SchemaOr(schema), "operator", migrations, "migrations")
 }

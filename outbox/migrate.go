@@ -3,7 +3,6 @@ package outbox
 import (
 	"context"
 	"embed"
-	"io/fs"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,9 +20,5 @@ type Beginner interface {
 // Migrate brings the outbox's tables in schema up to date, in one transaction.
 // Safe to call from many processes at once.
 func Migrate(ctx context.Context, db Beginner, schema string) error {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	return postgres.Migrate(ctx, db, schema, "outbox", files)
+	return postgres.MigrateFolder(ctx, db, schema, "outbox", migrations, "migrations")
 }

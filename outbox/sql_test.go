@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -18,24 +17,12 @@ func TestStatements(t *testing.T) {
 	if err := Migrate(ctx, pool, "other_schema"); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Release()
-	if _, err := conn.Exec(ctx, `SET search_path = ''`); err != nil {
-		t.Fatal(err)
-	}
-	v := reflect.ValueOf(render("other_schema"))
-	for i := range v.NumField() {
-		name, sql := v.Type().Field(i).Name, v.Field(i).String()
+	pgtest.Statements(t, pool, render("other_schema"), func(name, sql string) string {
 		if name == "seq" {
-			sql = "SELECT " + strings.ReplaceAll(sql, "%d", "1")
+			return "SELECT " + strings.ReplaceAll(sql, "%d", "1")
 		}
-		if _, err := conn.Conn().Prepare(ctx, name, sql); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+		return sql
+	})
 }
 
 // The statements of the relay's loop go by the primary key, also on a table that was never analysed.

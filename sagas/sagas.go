@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -171,11 +170,7 @@ func migrate(ctx context.Context, db Conn, schema, def, owner, dir string) error
 	if schema == "" {
 		schema = def
 	}
-	files, err := fs.Sub(migrations, dir)
-	if err != nil {
-		return err
-	}
-	return postgres.Migrate(ctx, db, schema, owner, files)
+	return postgres.MigrateFolder(ctx, db, schema, owner, migrations, dir)
 }
 
 //go:embed catalog.yaml

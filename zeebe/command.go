@@ -67,10 +67,10 @@ func NewQueue(schema, cluster string) (*Queue, error) {
 	if cluster == "" {
 		cluster = DefaultCluster
 	}
-	if err := postgres.CheckSchema(schemaOr(schema)); err != nil {
+	if err := postgres.CheckSchema(postgres.SchemaOr(schema)); err != nil {
 		return nil, err
 	}
-	return &Queue{cluster: cluster, q: render(schemaOr(schema))}, nil
+	return &Queue{cluster: cluster, q: render(postgres.SchemaOr(schema))}, nil
 }
 
 // Cluster is the cluster whose commands this queue writes by default and its sender sends.

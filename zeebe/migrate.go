@@ -3,7 +3,6 @@ package zeebe
 import (
 	"context"
 	"embed"
-	"io/fs"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,16 +19,5 @@ type Beginner interface {
 
 // Migrate brings the command table in schema up to date. "" = "journeyman". Safe to call from many processes at once.
 func Migrate(ctx context.Context, db Beginner, schema string) error {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	return postgres.Migrate(ctx, db, schemaOr(schema), "zeebe", files)
-}
-
-func schemaOr(schema string) string {
-	if schema == "" {
-		return postgres.DefaultSchema
-	}
-	return schema
+	return postgres.MigrateFolder(ctx, db, postgres.SchemaOr(schema), "zeebe", migrations, "migrations")
 }

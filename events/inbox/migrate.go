@@ -3,7 +3,6 @@ package inbox
 import (
 	"context"
 	"embed"
-	"io/fs"
 
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/outbox"
@@ -15,9 +14,5 @@ var migrations embed.FS
 // Migrate brings the inbox's tables in schema up to date, in one transaction.
 // Safe to call from many processes at once.
 func Migrate(ctx context.Context, db outbox.Beginner, schema string) error {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	return postgres.Migrate(ctx, db, schema, "inbox", files)
+	return postgres.MigrateFolder(ctx, db, schema, "inbox", migrations, "migrations")
 }

@@ -75,6 +75,23 @@ func Migrate(ctx context.Context, db Conn, schema, owner string, files fs.FS) er
 	return tx.Commit(ctx)
 }
 
+// MigrateFolder is [Migrate] with the files of one folder of an embedded file system.
+func MigrateFolder(ctx context.Context, db Conn, schema, owner string, files fs.FS, folder string) error {
+	sub, err := fs.Sub(files, folder)
+	if err != nil {
+		return err
+	}
+	return Migrate(ctx, db, schema, owner, sub)
+}
+
+// SchemaOr is schema, or the default schema where it is empty.
+func SchemaOr(schema string) string {
+	if schema == "" {
+		return DefaultSchema
+	}
+	return schema
+}
+
 func apply(ctx context.Context, tx pgx.Tx, schema, owner string, files fs.FS) error {
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil {

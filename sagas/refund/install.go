@@ -53,7 +53,7 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if cfg.SLA < 0 || cfg.KeyValidFor < 0 {
 		errs = append(errs, fmt.Errorf("refund: SLA is %v and KeyValidFor is %v, want 0 or more", cfg.SLA, cfg.KeyValidFor))
 	}
-	errs = append(errs, postgres.CheckSchema(schemaOr(cfg.Schema)))
+	errs = append(errs, postgres.CheckSchema(postgres.SchemaOr(cfg.Schema)))
 	b, err := tourbooking.NewBookings(cfg.Schema)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return err
@@ -65,7 +65,7 @@ func Install(mux *worker.Mux, cfg Config) error {
 		cfg.KeyValidFor = 24 * time.Hour
 	}
 	d := desk{
-		sql: render(schemaOr(cfg.Schema)), bookings: b, sagas: cfg.Sagas, payment: cfg.Payment,
+		sql: render(postgres.SchemaOr(cfg.Schema)), bookings: b, sagas: cfg.Sagas, payment: cfg.Payment,
 		suppliers: map[string]*supplier.Client{"flight": cfg.Flight, "hotel": cfg.Hotel, "transfer": cfg.Transfer},
 	}
 	mux.Handle(models.JobSegmentRefund, d.segmentHandler(), worker.KeyIgnored(), worker.SLA(cfg.SLA))

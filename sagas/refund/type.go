@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vitrip/journeyman/bpmn/models"
+	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
 	"github.com/vitrip/journeyman/sagas"
@@ -101,7 +102,7 @@ func Type(cfg TypeConfig) (sagas.Type, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = time.Hour
 	}
-	t := refundType{bookings: b, sql: render(schemaOr(cfg.Schema))}
+	t := refundType{bookings: b, sql: render(postgres.SchemaOr(cfg.Schema))}
 	return sagas.Type{
 		Name: TypeName, ProcessID: models.ProcessRefund,
 		Timeout: cfg.Timeout, Retention: 90 * 24 * time.Hour, Estimate: min(time.Minute, cfg.Timeout),

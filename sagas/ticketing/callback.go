@@ -81,7 +81,7 @@ type callback struct {
 //
 // Errors: every field that is missing or bad, at once.
 func NewCallback(cfg CallbackConfig) (http.Handler, error) {
-	errs := []error{checkSecret(cfg.Secret), postgres.CheckSchema(schemaOr(cfg.Schema))}
+	errs := []error{checkSecret(cfg.Secret), postgres.CheckSchema(postgres.SchemaOr(cfg.Schema))}
 	if cfg.Pool == nil {
 		errs = append(errs, errors.New("ticketing: Pool is nil, want a database pool"))
 	}
@@ -97,7 +97,7 @@ func NewCallback(cfg CallbackConfig) (http.Handler, error) {
 	if cfg.MaxWait == 0 {
 		cfg.MaxWait = 25 * time.Hour
 	}
-	return callback{cfg: cfg, sql: render(schemaOr(cfg.Schema))}, nil
+	return callback{cfg: cfg, sql: render(postgres.SchemaOr(cfg.Schema))}, nil
 }
 
 // answer is the airline's own format.

@@ -59,7 +59,7 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if cfg.SLA < 0 || cfg.KeyValidFor < 0 {
 		errs = append(errs, fmt.Errorf("ticketing: SLA is %v and KeyValidFor is %v, want 0 or more", cfg.SLA, cfg.KeyValidFor))
 	}
-	errs = append(errs, checkSecret(cfg.CallbackSecret), postgres.CheckSchema(schemaOr(cfg.Schema)))
+	errs = append(errs, checkSecret(cfg.CallbackSecret), postgres.CheckSchema(postgres.SchemaOr(cfg.Schema)))
 	b, err := tourbooking.NewBookings(cfg.Schema)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return err
@@ -70,7 +70,7 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if cfg.KeyValidFor == 0 {
 		cfg.KeyValidFor = 24 * time.Hour
 	}
-	d := desk{cfg: cfg, sql: render(schemaOr(cfg.Schema)), bookings: b}
+	d := desk{cfg: cfg, sql: render(postgres.SchemaOr(cfg.Schema)), bookings: b}
 	mux.Handle(models.JobTicketRequest, d.requestHandler(), worker.KeyValidFor(cfg.KeyValidFor), worker.SLA(cfg.SLA))
 	mux.Handle(models.JobTicketFollowUp, d.followUpHandler(), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA))
 	mux.Handle(models.JobTicketRecord, worker.Transactional(d.record, worker.Pivot(),

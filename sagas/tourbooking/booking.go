@@ -18,10 +18,10 @@ type Bookings struct{ sql queries }
 
 // NewBookings works on the tables in schema ("" = "journeyman").
 func NewBookings(schema string) (*Bookings, error) {
-	if err := postgres.CheckSchema(schemaOr(schema)); err != nil {
+	if err := postgres.CheckSchema(postgres.SchemaOr(schema)); err != nil {
 		return nil, err
 	}
-	return &Bookings{sql: render(schemaOr(schema))}, nil
+	return &Bookings{sql: render(postgres.SchemaOr(schema))}, nil
 }
 
 // Booking is one row as it was read under its lock.

@@ -3,7 +3,6 @@ package tourbooking
 import (
 	"context"
 	"embed"
-	"io/fs"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -21,18 +20,7 @@ type Conn interface {
 
 // Migrate brings the tables of bookings, reservations and settlements up to date ("" = "journeyman").
 func Migrate(ctx context.Context, db Conn, schema string) error {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	return postgres.Migrate(ctx, db, schemaOr(schema), "tourbooking", files)
-}
-
-func schemaOr(schema string) string {
-	if schema == "" {
-		return postgres.DefaultSchema
-	}
-	return schema
+	return postgres.MigrateFolder(ctx, db, postgres.SchemaOr(schema), "tourbooking", migrations, "migrations")
 }
 
 type queries struct {

@@ -1,7 +1,6 @@
 package tourbooking
 
 import (
-	"reflect"
 	"testing"
 
 	"github.com/vitrip/journeyman/internal/postgres/pgtest"
@@ -16,16 +15,5 @@ func TestStatements_prepare(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Release()
-	all := reflect.ValueOf(render("elsewhere"))
-	for i := range all.NumField() {
-		name := all.Type().Field(i).Name
-		if _, err := conn.Conn().Prepare(t.Context(), name, all.Field(i).String()); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	pgtest.Statements(t, pool, render("elsewhere"), nil)
 }
