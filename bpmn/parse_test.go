@@ -187,9 +187,6 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, xml string) {
 		d, err := bpmn.Parse(strings.NewReader(xml))
 		if err != nil {
-			if len(bpmn.Errors(err)) == 0 {
-				t.Skip("an error of the reader")
-			}
 			return
 		}
 		_ = d.Check()

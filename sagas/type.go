@@ -101,6 +101,19 @@ type Attempt struct {
 	Deadline      time.Time
 }
 
+// Request reads the plan's variables, which have been through JSON, back into the request they were made of: a pointer to a
+// struct with the same field names.
+func (a Attempt) Request(into any) error {
+	text, err := json.Marshal(a.Variables)
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		return fmt.Errorf("read the plan: %w", err)
+	}
+	return nil
+}
+
 // Ending is how a saga is ending.
 type Ending struct {
 	Decision    Decision

@@ -139,22 +139,10 @@ type refundType struct {
 	sql      queries
 }
 
-// planned reads back the request from the variables of a plan, which have been through JSON.
-func planned(variables map[string]any) (Request, error) {
-	text, err := json.Marshal(variables)
-	if err != nil {
-		return Request{}, fmt.Errorf("read the plan: %w", err)
-	}
-	var r Request
-	if err := json.Unmarshal(text, &r); err != nil {
-		return Request{}, fmt.Errorf("read the plan: %w", err)
-	}
-	return r, nil
-}
-
 // onStart decides whether the money may be paid back at all, and begins the cancellation, in one transaction (spec I11).
 func (t refundType) onStart(ctx context.Context, tx *outbox.Tx, a sagas.Attempt) error {
-	r, err := planned(a.Variables)
+	var r Request
+	err := a.Request(&r)
 	if err != nil {
 		return worker.Fatal(err)
 	}
@@ -202,7 +190,8 @@ type SegmentResult struct {
 
 // result takes a given-up cancellation back: the booking is as it was.
 func (t refundType) result(ctx context.Context, tx *outbox.Tx, a sagas.Attempt, e sagas.Ending) (any, error) {
-	r, err := planned(a.Variables)
+	var r Request
+	err := a.Request(&r)
 	if err != nil {
 		return nil, worker.Fatal(err)
 	}

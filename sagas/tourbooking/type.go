@@ -101,22 +101,10 @@ func (t bookingType) parse(ctx context.Context, tenant string, body []byte) (sag
 
 func isoSeconds(d time.Duration) string { return fmt.Sprintf("PT%dS", int64(d/time.Second)) }
 
-// planned reads back the request from the variables of a plan, which have been through JSON.
-func planned(variables map[string]any) (Request, error) {
-	text, err := json.Marshal(variables)
-	if err != nil {
-		return Request{}, fmt.Errorf("read the plan: %w", err)
-	}
-	var r Request
-	if err := json.Unmarshal(text, &r); err != nil {
-		return Request{}, fmt.Errorf("read the plan: %w", err)
-	}
-	return r, nil
-}
-
 // onStart writes the booking down and accepts the quote.
 func (t bookingType) onStart(ctx context.Context, tx *outbox.Tx, a sagas.Attempt) error {
-	r, err := planned(a.Variables)
+	var r Request
+	err := a.Request(&r)
 	if err != nil {
 		return outcome.NewFatal(err)
 	}
@@ -177,7 +165,8 @@ type PaymentResult struct {
 }
 
 func (t bookingType) result(ctx context.Context, tx *outbox.Tx, a sagas.Attempt, e sagas.Ending) (any, error) {
-	r, err := planned(a.Variables)
+	var r Request
+	err := a.Request(&r)
 	if err != nil {
 		return nil, outcome.NewFatal(err)
 	}
