@@ -32,7 +32,9 @@ func TestDataDir_StateLasts(t *testing.T) {
 	if _, err := c.PublishMessage(t.Context(), publish); err != nil {
 		t.Fatal(err)
 	}
-	first.AdvanceClock(time.Hour)
+	if err := first.AdvanceClock(time.Hour); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := engine.Start(engine.Config{DataDir: dir}); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("second engine: %v, want that the directory is in use", err)
 	}

@@ -168,10 +168,13 @@ func (e *Engine) Now() time.Time { return e.broker.Now() }
 // AdvanceClock moves the engine's clock forward by d and returns after
 // everything that became due has happened, in order, each at its own time. A
 // negative d moves it back: nothing happens, and timers that run take that much longer.
-//
-// When the state on disk cannot be written any more, the next command says so.
-func (e *Engine) AdvanceClock(d time.Duration) {
-	_ = e.broker.Advance(d) //nolint:errcheck // every command after it is refused with this error
+// An error means that the state on disk cannot be written any more, which every
+// later command says too; with the state in memory there is none.
+func (e *Engine) AdvanceClock(d time.Duration) error {
+	if err := e.broker.Advance(d); err != nil {
+		return fmt.Errorf("engine: advance the clock by %s: %w", d, err)
+	}
+	return nil
 }
 
 // Close ends all calls, streams and timers and waits for them. The state is

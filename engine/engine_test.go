@@ -128,7 +128,9 @@ func TestAdvanceClock(t *testing.T) {
 	e, c := begin(t)
 	create(t, c)
 	before := e.Now()
-	e.AdvanceClock(time.Hour)
+	if err := e.AdvanceClock(time.Hour); err != nil {
+		t.Fatal(err)
+	}
 	if d := e.Now().Sub(before); d < time.Hour || d > time.Hour+time.Minute {
 		t.Errorf("the clock moved by %v", d)
 	}
@@ -215,7 +217,9 @@ func TestIntercept_ActivatedJobsLost(t *testing.T) {
 	if jobs, err := activate(t, c, "work", -1); err != nil || len(jobs) != 0 {
 		t.Errorf("got %v, %v: the lost job must stay locked", jobs, err)
 	}
-	e.AdvanceClock(2 * time.Minute)
+	if err := e.AdvanceClock(2 * time.Minute); err != nil {
+		t.Fatal(err)
+	}
 	if jobs, err := activate(t, c, "work", -1); err != nil || len(jobs) != 1 {
 		t.Errorf("got %v, %v, want the job after its time-out", jobs, err)
 	}

@@ -219,11 +219,19 @@ func (e *Env) AdvanceClock(d time.Duration) {
 		if !ok || due.After(target) {
 			break
 		}
-		e.engine.AdvanceClock(max(due.Sub(e.engine.Now()), 0))
+		e.leap(due)
 		e.Settle()
 	}
-	e.engine.AdvanceClock(max(target.Sub(e.engine.Now()), 0))
+	e.leap(target)
 	e.Settle()
+}
+
+// leap moves the engine's clock to at, unless it is past it.
+func (e *Env) leap(at time.Time) {
+	e.t.Helper()
+	if err := e.engine.AdvanceClock(max(at.Sub(e.engine.Now()), 0)); err != nil {
+		e.t.Fatalf("enginetest: %v", err)
+	}
 }
 
 // SetClock moves the engine's clock to t; backwards fires nothing.

@@ -13,7 +13,7 @@ import (
 type clocks struct {
 	db      postgres.Execer
 	schemas []string // each has its own clock: the domain's and the record store's, which may be two databases
-	engine  interface{ AdvanceClock(d time.Duration) }
+	engine  interface{ AdvanceClock(d time.Duration) error }
 
 	mu    sync.Mutex
 	ahead time.Duration
@@ -29,7 +29,9 @@ func (c *clocks) advance(ctx context.Context, by time.Duration) error {
 			return fmt.Errorf("advance clock of %s: %w", schema, err)
 		}
 	}
-	c.engine.AdvanceClock(by)
+	if err := c.engine.AdvanceClock(by); err != nil {
+		return err
+	}
 	c.ahead += by
 	return nil
 }
