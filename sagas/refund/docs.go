@@ -1,7 +1,6 @@
 package refund
 
 import (
-	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/sagas"
 )
 
@@ -9,12 +8,12 @@ import (
 func docs() sagas.Docs {
 	return sagas.Docs{
 		Reasons: map[string]string{
-			CodeBookingUnknown:          "there is no such booking of this tenant",
-			CodeBookingNotRefundable:    "the booking is not sold, or is already being given back",
-			CodeRefundTooHigh:           "more is asked back than was captured and not paid back yet",
-			models.CodeRefundIncomplete: "a supplier did not take its part back; what others took back was reinstated",
-			models.CodeRefundRefused:    "the payment provider refused to pay back",
-			models.CodeOutcomeUnknown:   "a supplier did not say in time whether it acted",
+			CodeBookingUnknown:       "there is no such booking of this tenant",
+			CodeBookingNotRefundable: "the booking is not sold, or is already being given back",
+			CodeRefundTooHigh:        "more is asked back than was captured and not paid back yet",
+			CodeRefundIncomplete:     "a supplier did not take its part back; what others took back was reinstated",
+			CodeRefundRefused:        "the payment provider refused to pay back",
+			CodeOutcomeUnknown:       "a supplier did not say in time whether it acted",
 		},
 		Segments: map[string][]string{
 			"payment":            {"paid", "failed"},

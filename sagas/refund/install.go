@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/sagas"
@@ -64,23 +63,25 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if cfg.KeyValidFor == 0 {
 		cfg.KeyValidFor = 24 * time.Hour
 	}
-	d := desk{
+	RegisterRefund(mux, desk{
 		sql: render(postgres.SchemaOr(cfg.Schema)), bookings: b, sagas: cfg.Sagas, payment: cfg.Payment,
-		suppliers: map[string]*supplier.Client{"flight": cfg.Flight, "hotel": cfg.Hotel, "transfer": cfg.Transfer},
-	}
-	mux.Handle(models.JobSegmentRefund, d.segmentHandler(), worker.KeyIgnored(), worker.SLA(cfg.SLA))
-	mux.Handle(models.JobSegmentFollowUp, d.segmentFollowUpHandler(), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA))
-	mux.Handle(models.JobRefundApprove, worker.Transactional(d.approve, worker.Pivot(),
-		worker.NotCompensable("the pivot: an approved refund is paid"), worker.Throws(models.CodeRefundIncomplete, worker.CodeSagaGivenUp)))
-	mux.Handle(models.JobRefundPay, d.payHandler(), worker.KeyValidFor(cfg.KeyValidFor), worker.SLA(cfg.SLA))
-	mux.Handle(models.JobRefundFollowUp, d.payFollowUpHandler(), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA))
+		suppliers:   map[string]*supplier.Client{"flight": cfg.Flight, "hotel": cfg.Hotel, "transfer": cfg.Transfer},
+		keyValidFor: worker.KeyValidFor(cfg.KeyValidFor), sla: worker.SLA(cfg.SLA),
+	})
 	return nil
 }
 
+//go:generate journeyman generate ../../bpmn/models/refund.bpmn
+
+// desk has the handlers of refund.bpmn.
 type desk struct {
 	sql       queries
 	bookings  *tourbooking.Bookings
 	sagas     Sagas
 	suppliers map[string]*supplier.Client // by segment kind
 	payment   *supplier.Client
+
+	keyValidFor, sla worker.Option
 }
+
+var _ RefundHandlers = desk{}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/sagas"
@@ -40,47 +39,29 @@ type Approved struct {
 	Currency string `json:"currency"`
 }
 
-type approveIn struct {
-	Booking  string `json:"booking"`
-	Currency string `json:"currency"`
-}
-
-type approveOut struct {
-	SagaDecision sagas.Decision `json:"sagaDecision"`
-	Amount       int64          `json:"amount"` // minor units
+// RefundApprove is the pivot.
+func (d desk) RefundApprove() RefundApproveHandler {
+	return RefundApproveTx(d.approve, worker.Pivot(), worker.NotCompensable("the pivot: an approved refund is paid"))
 }
 
 // approve cancels the booking and takes the decision, in one transaction. What is paid is what our own records
 // say the suppliers took back, not what a process variable says.
-func (d desk) approve(ctx context.Context, tx *outbox.Tx, job worker.Job[approveIn]) (approveOut, error) {
+func (d desk) approve(ctx context.Context, tx *outbox.Tx, job worker.Job[RefundApproveIn]) (RefundApproveOut, error) {
 	if _, err := d.bookings.Move(ctx, tx, job.BusinessKey, tourbooking.EndCancellation, tourbooking.Detail{}); err != nil {
-		return approveOut{}, fatalIfRefused(err)
+		return RefundApproveOut{}, fatalIfRefused(err)
 	}
 	n, amount, err := sumSegments(ctx, tx, d.sql, job.SagaID)
 	if err != nil {
-		return approveOut{}, err
+		return RefundApproveOut{}, err
 	}
 	if n == 0 {
-		return approveOut{}, worker.BusinessError(models.CodeRefundIncomplete, "no segment was taken back")
+		return RefundApproveOut{}, worker.BusinessError(CodeRefundIncomplete, "no segment was taken back")
 	}
 	tx.Emit(events.Message{
 		Type: "tour.refund.approved", Version: 1, BusinessKey: job.BusinessKey,
 		Data: Approved{job.In.Booking, job.SagaID, n, amount, job.In.Currency},
 	})
-	return approveOut{sagas.Completed, amount}, d.sagas.Decide(ctx, tx, job.SagaID, sagas.Completed)
-}
-
-type payIn struct {
-	Booking  string `json:"booking"`
-	Amount   int64  `json:"amount"` // minor units
-	Currency string `json:"currency"`
-}
-
-type payFollowUpIn struct {
-	Booking            string `json:"booking"`
-	Amount             int64  `json:"amount"`
-	Currency           string `json:"currency"`
-	ForwardOperationID string `json:"forwardOperationId"`
+	return RefundApproveOut{SagaDecision: string(sagas.Completed), Amount: amount}, d.sagas.Decide(ctx, tx, job.SagaID, sagas.Completed)
 }
 
 // paid is the payment provider's receipt.
@@ -99,47 +80,47 @@ type paymentRequest struct {
 	Currency  string `json:"currency"`
 }
 
-type nothing struct{}
-
 const (
 	pathRefunds    = "/refunds"
 	paymentSegment = "payment"
 	whyPaidStands  = "past the pivot; money that was paid back is not taken again"
 )
 
-func (d desk) payHandler() worker.Handler {
-	return worker.External(worker.Remote[payIn, paid, nothing]{
-		Call: func(ctx context.Context, c worker.Call[payIn]) (paid, error) {
+// RefundPay pays back, past the pivot.
+func (d desk) RefundPay() RefundPayHandler {
+	return RefundPayExternal(worker.Remote[RefundPayIn, paid, RefundPayOut]{
+		Call: func(ctx context.Context, c worker.Call[RefundPayIn]) (paid, error) {
 			t, err := d.payment.Post(ctx, pathRefunds, c.Key, paymentRequest{c.Key, c.BusinessKey, c.In.Amount, c.In.Currency})
-			return paid{t.ID, t.Status, t.Amount, t.Currency}, supplier.Outcome(err, map[string]string{"": models.CodeRefundRefused})
+			return paid{t.ID, t.Status, t.Amount, t.Currency}, supplier.Outcome(err, map[string]string{"": CodeRefundRefused})
 		},
-		Resolve: func(ctx context.Context, c worker.Call[payIn]) (paid, error) {
+		Resolve: func(ctx context.Context, c worker.Call[RefundPayIn]) (paid, error) {
 			return d.askPaid(ctx, c.Key, c.BusinessKey)
 		},
-		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[payIn], res paid) (nothing, error) {
-			return nothing{}, d.settlePaid(ctx, tx, job.Meta, res)
+		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[RefundPayIn], res paid) (RefundPayOut, error) {
+			return RefundPayOut{}, d.settlePaid(ctx, tx, job.Meta, res)
 		},
 	},
-		worker.NotCompensable(whyPaidStands), worker.Throws(models.CodeRefundRefused),
-		worker.Amount(func(in payIn) (int64, string) { return in.Amount, in.Currency }),
+		worker.NotCompensable(whyPaidStands), d.keyValidFor, d.sla,
+		worker.Amount(func(in RefundPayIn) (int64, string) { return in.Amount, in.Currency }),
 	)
 }
 
-func (d desk) payFollowUpHandler() worker.Handler {
-	return worker.External(worker.Remote[payFollowUpIn, paid, nothing]{
-		Call: func(ctx context.Context, c worker.Call[payFollowUpIn]) (paid, error) {
+// RefundFollowUp finds out whether it was paid back.
+func (d desk) RefundFollowUp() RefundFollowUpHandler {
+	return RefundFollowUpExternal(worker.Remote[RefundFollowUpIn, paid, RefundFollowUpOut]{
+		Call: func(ctx context.Context, c worker.Call[RefundFollowUpIn]) (paid, error) {
 			res, err := d.askPaid(ctx, c.In.ForwardOperationID, c.BusinessKey)
 			if errors.Is(err, worker.ErrNotHappened) {
-				return paid{}, worker.BusinessError(models.CodeRefundRefused, "the payment provider has nothing under the reference of the forward operation")
+				return paid{}, worker.BusinessError(CodeRefundRefused, "the payment provider has nothing under the reference of the forward operation")
 			}
 			return res, err
 		},
-		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[payFollowUpIn], res paid) (nothing, error) {
-			return nothing{}, d.settlePaid(ctx, tx, job.Meta, res)
+		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[RefundFollowUpIn], res paid) (RefundFollowUpOut, error) {
+			return RefundFollowUpOut{}, d.settlePaid(ctx, tx, job.Meta, res)
 		},
 	},
-		worker.NotCompensable(whyPaidStands), worker.Throws(models.CodeRefundRefused),
-		worker.Amount(func(in payFollowUpIn) (int64, string) { return in.Amount, in.Currency }),
+		worker.NotCompensable(whyPaidStands), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA),
+		worker.Amount(func(in RefundFollowUpIn) (int64, string) { return in.Amount, in.Currency }),
 	)
 }
 

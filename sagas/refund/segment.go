@@ -5,25 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
 	"github.com/vitrip/journeyman/sagas/tourbooking/supplier"
 	"github.com/vitrip/journeyman/worker"
 )
-
-type segmentIn struct {
-	Booking  string  `json:"booking"`
-	Segment  Segment `json:"segment"`
-	Currency string  `json:"currency"`
-}
-
-type segmentFollowUpIn struct {
-	Booking            string  `json:"booking"`
-	Segment            Segment `json:"segment"`
-	Currency           string  `json:"currency"`
-	ForwardOperationID string  `json:"forwardOperationId"`
-}
 
 // returned is what a supplier said: it took the segment back, or refused. A refusal is a result, for an
 // iteration must not throw (path rule 13).
@@ -39,17 +25,9 @@ const (
 	statusReinstated = "reinstated"
 )
 
-type segmentOut struct {
-	Result segmentResult `json:"result"`
-}
-
-// segmentResult is the element of the process variable "results".
-type segmentResult struct {
-	Segment     string `json:"segment"`
-	Status      string `json:"status"`
-	Code        string `json:"code,omitempty"`
-	Amount      int64  `json:"amount"`
-	OperationID string `json:"operationId"`
+// segmentOf is the segment of a job's input.
+func segmentOf(s SegmentRefundInSegment) Segment {
+	return Segment{Kind: s.Kind, Reference: s.Reference, Amount: s.Amount}
 }
 
 // returnRequest is the suppliers' own format.
@@ -72,9 +50,10 @@ func (d desk) client(kind string) (*supplier.Client, error) {
 	return c, nil
 }
 
-func (d desk) segmentHandler() worker.Handler {
-	return worker.External(worker.Remote[segmentIn, returned, segmentOut]{
-		Call: func(ctx context.Context, c worker.Call[segmentIn]) (returned, error) {
+// SegmentRefund asks a supplier to take its segment back. One handler serves all three, and the hotel ignores keys.
+func (d desk) SegmentRefund() SegmentRefundHandler {
+	return SegmentRefundExternal(worker.Remote[SegmentRefundIn, returned, SegmentRefundOut]{
+		Call: func(ctx context.Context, c worker.Call[SegmentRefundIn]) (returned, error) {
 			s, err := d.client(c.In.Segment.Kind)
 			if err != nil {
 				return returned{}, err
@@ -85,53 +64,56 @@ func (d desk) segmentHandler() worker.Handler {
 			})
 			return answered(t, err)
 		},
-		Resolve: func(ctx context.Context, c worker.Call[segmentIn]) (returned, error) {
+		Resolve: func(ctx context.Context, c worker.Call[SegmentRefundIn]) (returned, error) {
 			return d.ask(ctx, c.In.Segment.Kind, c.Key, c.BusinessKey)
 		},
-		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[segmentIn], res returned) (segmentOut, error) {
-			return d.settle(ctx, tx, job.Meta, job.In.Segment, job.In.Currency, res)
+		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[SegmentRefundIn], res returned) (SegmentRefundOut, error) {
+			out, err := d.settle(ctx, tx, job.Meta, segmentOf(job.In.Segment), job.In.Currency, res)
+			return SegmentRefundOut{Result: out}, err
 		},
 	},
-		worker.CompensatedBy(models.JobSegmentReinstate, worker.RemoteUndo[segmentIn, returned]{
-			Call: func(ctx context.Context, key string, u worker.UndoOf[segmentIn, returned]) error {
+		SegmentRefundUndo(worker.RemoteUndo[SegmentRefundIn, returned]{
+			Call: func(ctx context.Context, key string, u worker.UndoOf[SegmentRefundIn, returned]) error {
 				return d.reinstate(ctx, key, u.In.Segment.Kind, u.Res)
 			},
-			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[segmentIn, returned]) error {
+			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[SegmentRefundIn, returned]) error {
 				return d.reinstated(ctx, u.In.Segment.Kind, u.OperationID, u.Meta.BusinessKey, u.Res)
 			},
-			Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[segmentIn, returned]) error {
-				return d.undone(ctx, tx, u.OperationID, u.Meta, u.In.Segment, u.In.Currency, u.Res)
+			Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[SegmentRefundIn, returned]) error {
+				return d.undone(ctx, tx, u.OperationID, u.Meta, segmentOf(u.In.Segment), u.In.Currency, u.Res)
 			},
 		}),
-		worker.Orphan(worker.Undo), worker.Amount(func(in segmentIn) (int64, string) { return in.Segment.Amount, in.Currency }),
+		worker.Orphan(worker.Undo), worker.KeyIgnored(), d.sla, worker.Amount(func(in SegmentRefundIn) (int64, string) { return in.Segment.Amount, in.Currency }),
 	)
 }
 
-func (d desk) segmentFollowUpHandler() worker.Handler {
-	return worker.External(worker.Remote[segmentFollowUpIn, returned, segmentOut]{
-		Call: func(ctx context.Context, c worker.Call[segmentFollowUpIn]) (returned, error) {
+// SegmentFollowUp finds out whether the supplier took it back.
+func (d desk) SegmentFollowUp() SegmentFollowUpHandler {
+	return SegmentFollowUpExternal(worker.Remote[SegmentFollowUpIn, returned, SegmentFollowUpOut]{
+		Call: func(ctx context.Context, c worker.Call[SegmentFollowUpIn]) (returned, error) {
 			res, err := d.ask(ctx, c.In.Segment.Kind, c.In.ForwardOperationID, c.BusinessKey)
 			if errors.Is(err, worker.ErrNotHappened) {
 				return returned{Status: statusRefused, Code: "NOT_TAKEN_BACK"}, nil
 			}
 			return res, err
 		},
-		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[segmentFollowUpIn], res returned) (segmentOut, error) {
-			return d.settle(ctx, tx, job.Meta, job.In.Segment, job.In.Currency, res)
+		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[SegmentFollowUpIn], res returned) (SegmentFollowUpOut, error) {
+			out, err := d.settle(ctx, tx, job.Meta, segmentOf(SegmentRefundInSegment(job.In.Segment)), job.In.Currency, res)
+			return SegmentFollowUpOut{Result: SegmentFollowUpOutResult(out)}, err
 		},
 	},
-		worker.CompensatedBy(models.JobSegmentReinstate, worker.RemoteUndo[segmentFollowUpIn, returned]{
-			Call: func(ctx context.Context, _ string, u worker.UndoOf[segmentFollowUpIn, returned]) error {
+		SegmentFollowUpUndo(worker.RemoteUndo[SegmentFollowUpIn, returned]{
+			Call: func(ctx context.Context, _ string, u worker.UndoOf[SegmentFollowUpIn, returned]) error {
 				return d.reinstate(ctx, u.In.ForwardOperationID+":undo", u.In.Segment.Kind, u.Res)
 			},
-			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[segmentFollowUpIn, returned]) error {
+			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[SegmentFollowUpIn, returned]) error {
 				return d.reinstated(ctx, u.In.Segment.Kind, u.In.ForwardOperationID, u.Meta.BusinessKey, u.Res)
 			},
-			Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[segmentFollowUpIn, returned]) error {
-				return d.undone(ctx, tx, u.OperationID, u.Meta, u.In.Segment, u.In.Currency, u.Res)
+			Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[SegmentFollowUpIn, returned]) error {
+				return d.undone(ctx, tx, u.OperationID, u.Meta, segmentOf(SegmentRefundInSegment(u.In.Segment)), u.In.Currency, u.Res)
 			},
 		}),
-		worker.Orphan(worker.Undo), worker.Amount(func(in segmentFollowUpIn) (int64, string) { return in.Segment.Amount, in.Currency }),
+		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), worker.Amount(func(in SegmentFollowUpIn) (int64, string) { return in.Segment.Amount, in.Currency }),
 	)
 }
 
@@ -160,15 +142,19 @@ func (d desk) ask(ctx context.Context, kind, reference, booking string) (returne
 	return returned{ID: t.ID, Status: t.Status}, nil
 }
 
-func (d desk) settle(ctx context.Context, tx *outbox.Tx, m worker.Meta, s Segment, currency string, res returned) (segmentOut, error) {
+func (d desk) settle(ctx context.Context, tx *outbox.Tx, m worker.Meta, s Segment, currency string, res returned) (SegmentRefundOutResult, error) {
 	if res.Status != statusRefunded && res.Status != statusRefused {
-		return segmentOut{}, outcome.Fatalf("supplier", "the %s supplier shows return %s as %q, want refunded", s.Kind, res.ID, res.Status)
+		return SegmentRefundOutResult{}, outcome.Fatalf("supplier", "the %s supplier shows return %s as %q, want refunded", s.Kind, res.ID, res.Status)
 	}
 	if _, err := tx.Exec(ctx, d.sql.insertSegment, m.OperationID, m.BusinessKey, m.SagaID, s.Kind, res.ID, res.Status, s.Amount, currency); err != nil {
-		return segmentOut{}, fmt.Errorf("write segment: %w", err)
+		return SegmentRefundOutResult{}, fmt.Errorf("write segment: %w", err)
 	}
 	tx.Emit(told(m, s, currency, res))
-	return segmentOut{segmentResult{Segment: s.Kind, Status: res.Status, Code: res.Code, Amount: s.Amount, OperationID: m.OperationID}}, nil
+	out := SegmentRefundOutResult{Segment: s.Kind, Status: res.Status, Amount: s.Amount, OperationID: m.OperationID}
+	if res.Code != "" {
+		out.Code = &res.Code
+	}
+	return out, nil
 }
 
 // reinstate takes a return back. What the supplier refused has nothing to take back.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
@@ -104,9 +103,9 @@ func Type(cfg TypeConfig) (sagas.Type, error) {
 	}
 	t := refundType{bookings: b, sql: render(postgres.SchemaOr(cfg.Schema))}
 	return sagas.Type{
-		Name: TypeName, ProcessID: models.ProcessRefund,
+		Name: TypeName, ProcessID: ProcessRefund,
 		Timeout: cfg.Timeout, Retention: 90 * 24 * time.Hour, Estimate: min(time.Minute, cfg.Timeout),
-		Steps: []string{models.StepSegmentRefund, models.StepRefundApprove, models.StepRefundPay},
+		Steps: []string{ElementRefundSegmentRefund, ElementRefundRefundApprove, ElementRefundRefundPay},
 		Parse: parse, OnStart: t.onStart, Result: t.result, Partial: partial, Docs: docs(), Money: true,
 	}, nil
 }
@@ -122,14 +121,14 @@ func parse(_ context.Context, tenant string, body []byte) (sagas.Plan, error) {
 	steps := make([]string, 0, len(r.Segments)+2)
 	shown := map[string]any{}
 	for i := range r.Segments {
-		step := fmt.Sprintf("%s:%d", models.StepSegmentRefund, i+1)
+		step := fmt.Sprintf("%s:%d", ElementRefundSegmentRefund, i+1)
 		steps = append(steps, step)
 		shown[r.Segments[i].Kind+" "+r.Segments[i].Reference] = view{Status: "pending"}
 	}
 	return sagas.Plan{
 		BusinessKey: tourbooking.BusinessKey(tenant, r.Booking),
 		Variables:   map[string]any{"booking": r.Booking, "segments": r.Segments, "currency": r.Currency},
-		Steps:       append(steps, models.StepRefundApprove, models.StepRefundPay),
+		Steps:       append(steps, ElementRefundRefundApprove, ElementRefundRefundPay),
 		Partial:     shown,
 	}, nil
 }
@@ -263,13 +262,13 @@ type view struct {
 
 func partial(s worker.Step) (segment string, v any) {
 	switch s.Type {
-	case models.JobRefundPay, models.JobRefundFollowUp:
+	case JobRefundPay, JobRefundFollowUp:
 		if s.Class != outcome.Success {
 			return "payment", view{Status: "failed", Code: s.Code}
 		}
 		return "payment", view{Status: "paid"}
-	case models.JobSegmentRefund, models.JobSegmentFollowUp:
-		var in segmentIn
+	case JobSegmentRefund, JobSegmentFollowUp:
+		var in SegmentRefundIn
 		var res returned
 		if json.Unmarshal(s.Input, &in) != nil {
 			return "", nil

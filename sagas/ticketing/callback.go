@@ -18,7 +18,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rs/zerolog"
 
-	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/zeebe"
 )
@@ -189,7 +188,7 @@ func (c callback) take(ctx context.Context, a answer) (first bool, err error) {
 	}
 	b := &pgx.Batch{}
 	queued := c.cfg.Commands.Queue(b, zeebe.Command{
-		Kind: zeebe.KindPublish, OperationID: a.Reference, Name: models.MessageTicketIssued, CorrelationKey: sagaID, MessageID: a.Reference,
+		Kind: zeebe.KindPublish, OperationID: a.Reference, Name: MessageTicketingTicketIssued, CorrelationKey: sagaID, MessageID: a.Reference,
 		TTL: c.cfg.MaxWait, Variables: variables,
 	})
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {

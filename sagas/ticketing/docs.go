@@ -1,7 +1,6 @@
 package ticketing
 
 import (
-	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/sagas"
 )
 
@@ -9,8 +8,8 @@ import (
 func docs() sagas.Docs {
 	return sagas.Docs{
 		Reasons: map[string]string{
-			models.CodeTicketingRefused: "the airline refused to issue the tickets",
-			models.CodeOutcomeUnknown:   "the airline did not say in time whether it took the request",
+			CodeTicketingRefused: "the airline refused to issue the tickets",
+			CodeOutcomeUnknown:   "the airline did not say in time whether it took the request",
 		},
 		Segments: map[string][]string{"tickets": {"asked", "issued", "failed"}},
 	}

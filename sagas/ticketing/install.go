@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/outbox"
@@ -33,11 +32,16 @@ type Config struct {
 	KeyValidFor    time.Duration // how long the airline honours an idempotency key; 0 = 24 h
 }
 
+//go:generate journeyman generate ../../bpmn/models/ticketing.bpmn
+
+// desk has the handlers of ticketing.bpmn.
 type desk struct {
 	cfg      Config
 	sql      queries
 	bookings *tourbooking.Bookings
 }
+
+var _ TicketingHandlers = desk{}
 
 // followUpSLA bounds a follow-up task. The deadline of the saga ends it.
 const followUpSLA = 24 * time.Hour
@@ -70,21 +74,13 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if cfg.KeyValidFor == 0 {
 		cfg.KeyValidFor = 24 * time.Hour
 	}
-	d := desk{cfg: cfg, sql: render(postgres.SchemaOr(cfg.Schema)), bookings: b}
-	mux.Handle(models.JobTicketRequest, d.requestHandler(), worker.KeyValidFor(cfg.KeyValidFor), worker.SLA(cfg.SLA))
-	mux.Handle(models.JobTicketFollowUp, d.followUpHandler(), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA))
-	mux.Handle(models.JobTicketRecord, worker.Transactional(d.record, worker.Pivot(),
-		worker.NotCompensable("the pivot: issued tickets are given back by a refund, an operation of its own"), worker.Throws(worker.CodeSagaGivenUp)))
+	RegisterTicketing(mux, desk{cfg: cfg, sql: render(postgres.SchemaOr(cfg.Schema)), bookings: b})
 	return nil
 }
 
-type recordIn struct {
-	Booking string   `json:"booking"`
-	Tickets []string `json:"tickets"`
-}
-
-type recordOut struct {
-	SagaDecision sagas.Decision `json:"sagaDecision"`
+// TicketRecord is the pivot.
+func (d desk) TicketRecord() TicketRecordHandler {
+	return TicketRecordTx(d.record, worker.Pivot(), worker.NotCompensable("the pivot: issued tickets are given back by a refund, an operation of its own"))
 }
 
 // Recorded is the data of ticketing.ticket.recorded, one per ticket.
@@ -95,8 +91,8 @@ type Recorded struct {
 }
 
 // record writes the tickets down, moves the booking and takes the decision, in one transaction.
-func (d desk) record(ctx context.Context, tx *outbox.Tx, job worker.Job[recordIn]) (recordOut, error) {
-	out := recordOut{SagaDecision: sagas.Completed}
+func (d desk) record(ctx context.Context, tx *outbox.Tx, job worker.Job[TicketRecordIn]) (TicketRecordOut, error) {
+	out := TicketRecordOut{SagaDecision: string(sagas.Completed)}
 	if len(job.In.Tickets) == 0 {
 		return out, worker.Fatal(errors.New("variable tickets is empty, want the airline's ticket numbers"))
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
 	"github.com/vitrip/journeyman/sagas/tourbooking"
@@ -12,26 +11,10 @@ import (
 	"github.com/vitrip/journeyman/worker"
 )
 
-type requestIn struct {
-	Booking       string `json:"booking"`
-	Travellers    int    `json:"travellers"`
-	ReservationID string `json:"reservationId"`
-}
-
-type followUpIn struct {
-	Booking            string `json:"booking"`
-	ReservationID      string `json:"reservationId"`
-	ForwardOperationID string `json:"forwardOperationId"`
-}
-
 // asked is the airline's receipt of a request.
 type asked struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
-}
-
-type requestOut struct {
-	RequestID string `json:"requestId"`
 }
 
 // ticketRequest is the airline's own format.
@@ -39,7 +22,7 @@ type ticketRequest struct {
 	Reference   string `json:"reference"`
 	Booking     string `json:"booking"`
 	Reservation string `json:"reservation"`
-	Travellers  int    `json:"travellers"`
+	Travellers  int64  `json:"travellers"`
 	Callback    string `json:"callback"`
 }
 
@@ -48,56 +31,58 @@ const (
 	segment     = "flight"
 )
 
-func (d desk) requestHandler() worker.Handler {
-	return worker.External(worker.Remote[requestIn, asked, requestOut]{
-		Call: func(ctx context.Context, c worker.Call[requestIn]) (asked, error) {
+// TicketRequest asks the airline for the tickets.
+func (d desk) TicketRequest() TicketRequestHandler {
+	return TicketRequestExternal(worker.Remote[TicketRequestIn, asked, TicketRequestOut]{
+		Call: func(ctx context.Context, c worker.Call[TicketRequestIn]) (asked, error) {
 			t, err := d.cfg.Flight.Post(ctx, pathTickets, c.Key, ticketRequest{
 				Reference: c.Key, Booking: c.BusinessKey, Reservation: c.In.ReservationID, Travellers: c.In.Travellers,
 				Callback: signed(d.cfg.CallbackURL, d.cfg.CallbackSecret, c.Key),
 			})
-			return asked{t.ID, t.Status}, supplier.Outcome(err, map[string]string{"": models.CodeTicketingRefused})
+			return asked{t.ID, t.Status}, supplier.Outcome(err, map[string]string{"": CodeTicketingRefused})
 		},
-		Resolve: func(ctx context.Context, c worker.Call[requestIn]) (asked, error) {
+		Resolve: func(ctx context.Context, c worker.Call[TicketRequestIn]) (asked, error) {
 			return d.ask(ctx, c.Key, c.BusinessKey)
 		},
-		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[requestIn], res asked) (requestOut, error) {
-			return requestOut{res.ID}, d.settle(ctx, tx, job.BusinessKey, res)
+		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[TicketRequestIn], res asked) (TicketRequestOut, error) {
+			return TicketRequestOut{RequestID: res.ID}, d.settle(ctx, tx, job.BusinessKey, res)
 		},
 	},
-		worker.CompensatedBy(models.JobTicketWithdraw, worker.RemoteUndo[requestIn, asked]{
-			Call: func(ctx context.Context, key string, u worker.UndoOf[requestIn, asked]) error {
+		TicketRequestUndo(worker.RemoteUndo[TicketRequestIn, asked]{
+			Call: func(ctx context.Context, key string, u worker.UndoOf[TicketRequestIn, asked]) error {
 				return d.withdraw(ctx, key, u.Res)
 			},
-			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[requestIn, asked]) error {
+			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[TicketRequestIn, asked]) error {
 				return d.withdrawn(ctx, u.OperationID, u.Meta.BusinessKey)
 			},
 		}),
-		worker.Orphan(worker.Undo), worker.Throws(models.CodeTicketingRefused),
+		worker.Orphan(worker.Undo), worker.KeyValidFor(d.cfg.KeyValidFor), worker.SLA(d.cfg.SLA),
 	)
 }
 
-func (d desk) followUpHandler() worker.Handler {
-	return worker.External(worker.Remote[followUpIn, asked, requestOut]{
-		Call: func(ctx context.Context, c worker.Call[followUpIn]) (asked, error) {
+// TicketFollowUp finds out whether the airline has the request.
+func (d desk) TicketFollowUp() TicketFollowUpHandler {
+	return TicketFollowUpExternal(worker.Remote[TicketFollowUpIn, asked, TicketFollowUpOut]{
+		Call: func(ctx context.Context, c worker.Call[TicketFollowUpIn]) (asked, error) {
 			res, err := d.ask(ctx, c.In.ForwardOperationID, c.BusinessKey)
 			if errors.Is(err, worker.ErrNotHappened) {
-				return asked{}, worker.BusinessError(models.CodeTicketingRefused, "the airline has no request under the reference of the forward operation")
+				return asked{}, worker.BusinessError(CodeTicketingRefused, "the airline has no request under the reference of the forward operation")
 			}
 			return res, err
 		},
-		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[followUpIn], res asked) (requestOut, error) {
-			return requestOut{res.ID}, d.settle(ctx, tx, job.BusinessKey, res)
+		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[TicketFollowUpIn], res asked) (TicketFollowUpOut, error) {
+			return TicketFollowUpOut{RequestID: res.ID}, d.settle(ctx, tx, job.BusinessKey, res)
 		},
 	},
-		worker.CompensatedBy(models.JobTicketWithdraw, worker.RemoteUndo[followUpIn, asked]{
-			Call: func(ctx context.Context, _ string, u worker.UndoOf[followUpIn, asked]) error {
+		TicketFollowUpUndo(worker.RemoteUndo[TicketFollowUpIn, asked]{
+			Call: func(ctx context.Context, _ string, u worker.UndoOf[TicketFollowUpIn, asked]) error {
 				return d.withdraw(ctx, u.In.ForwardOperationID+":undo", u.Res)
 			},
-			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[followUpIn, asked]) error {
+			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[TicketFollowUpIn, asked]) error {
 				return d.withdrawn(ctx, u.In.ForwardOperationID, u.Meta.BusinessKey)
 			},
 		}),
-		worker.Orphan(worker.Undo), worker.Throws(models.CodeTicketingRefused),
+		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA),
 	)
 }
 

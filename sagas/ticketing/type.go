@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
 	"github.com/vitrip/journeyman/sagas"
@@ -44,9 +43,9 @@ func Type(cfg TypeConfig) (sagas.Type, error) {
 	}
 	t := ticketingType{bookings: b}
 	return sagas.Type{
-		Name: TypeName, ProcessID: models.ProcessTicketing,
+		Name: TypeName, ProcessID: ProcessTicketing,
 		Timeout: cfg.Timeout, Retention: 90 * 24 * time.Hour, Estimate: min(time.Hour, cfg.Timeout),
-		Steps: []string{models.StepTicketRequest, models.StepTicketRecord},
+		Steps: []string{ElementTicketingTicketRequest, ElementTicketingTicketRecord},
 		Parse: parse, Result: t.result, Partial: partial, Docs: docs(),
 	}, nil
 }
@@ -93,7 +92,7 @@ type view struct {
 
 func partial(s worker.Step) (segment string, v any) {
 	status, ok := map[string]string{
-		models.JobTicketRequest: "asked", models.JobTicketFollowUp: "asked", models.JobTicketRecord: "issued",
+		JobTicketRequest: "asked", JobTicketFollowUp: "asked", JobTicketRecord: "issued",
 	}[s.Type]
 	if !ok {
 		return "", nil

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/sagas"
 	"github.com/vitrip/journeyman/worker"
@@ -20,29 +19,20 @@ type confirmation struct {
 	ticketing TicketingPlan
 }
 
-type confirmIn struct {
-	Booking string `json:"booking"`
+// BookingConfirm is the pivot.
+func (h handlers) BookingConfirm() BookingConfirmHandler {
+	return BookingConfirmTx(h.confirm.run, worker.Pivot(),
+		worker.NotCompensable("the pivot: a confirmed booking is given back by a refund, an operation of its own"))
 }
 
-type confirmOut struct {
-	SagaDecision sagas.Decision `json:"sagaDecision"`
-	TicketingID  string         `json:"ticketingOperationId,omitempty"`
-}
-
-func (c confirmation) handler() worker.Handler {
-	return worker.Transactional(c.confirm,
-		worker.Pivot(), worker.NotCompensable("the pivot: a confirmed booking is given back by a refund, an operation of its own"),
-		worker.Throws(models.CodeBookingNotConfirmed, worker.CodeSagaGivenUp))
-}
-
-// confirm makes the booking visible as confirmed, takes the decision and starts ticketing, all in one
+// run makes the booking visible as confirmed, takes the decision and starts ticketing, all in one
 // transaction (spec I11): no answer, webhook or event says confirmed before.
-func (c confirmation) confirm(ctx context.Context, tx *outbox.Tx, job worker.Job[confirmIn]) (confirmOut, error) {
-	out := confirmOut{SagaDecision: sagas.Completed}
+func (c confirmation) run(ctx context.Context, tx *outbox.Tx, job worker.Job[BookingConfirmIn]) (BookingConfirmOut, error) {
+	out := BookingConfirmOut{SagaDecision: string(sagas.Completed)}
 	k, err := c.bookings.Move(ctx, tx, job.BusinessKey, Confirm, Detail{})
 	var refused *MoveError
 	if errors.As(err, &refused) {
-		return out, worker.BusinessError(models.CodeBookingNotConfirmed, refused.Error())
+		return out, worker.BusinessError(CodeBookingNotConfirmable, refused.Error())
 	}
 	if err != nil {
 		return out, err
@@ -63,6 +53,6 @@ func (c confirmation) confirm(ctx context.Context, tx *outbox.Tx, job worker.Job
 	}
 	r := c.ticketing(job.BusinessKey, k.Booking, k.Travellers, flight)
 	r.Tenant, r.Key, r.CorrelationID, r.Traceparent, r.Actor = job.Tenant, job.SagaID, job.CorrelationID, job.Traceparent, job.Actor
-	out.TicketingID, err = c.sagas.StartTx(ctx, tx, r)
+	_, err = c.sagas.StartTx(ctx, tx, r)
 	return out, err
 }

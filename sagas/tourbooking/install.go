@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/sagas"
 	"github.com/vitrip/journeyman/sagas/tourbooking/supplier"
@@ -64,20 +63,10 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if cfg.KeyValidFor == 0 {
 		cfg.KeyValidFor = 24 * time.Hour
 	}
-	honoured := worker.KeyValidFor(cfg.KeyValidFor)
-	for _, s := range []struct {
-		desk
-		reserve, cancel, followUp string
-		key                       worker.Option
-	}{
-		{desk{b, cfg.Flight, segmentFlight}, models.JobFlightReserve, models.JobFlightCancel, models.JobFlightFollowUp, honoured},
-		{desk{b, cfg.Hotel, segmentHotel}, models.JobHotelReserve, models.JobHotelCancel, models.JobHotelFollowUp, worker.KeyIgnored()},
-		{desk{b, cfg.Transfer, segmentTransfer}, models.JobTransferReserve, models.JobTransferCancel, models.JobTransferFollowUp, honoured},
-	} {
-		mux.Handle(s.reserve, s.reserveHandler(s.cancel), s.key, worker.SLA(cfg.SLA))
-		mux.Handle(s.followUp, s.followUpHandler(s.cancel), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA))
-	}
-	till{b, cfg.Payment}.install(mux, honoured, worker.SLA(cfg.SLA))
-	mux.Handle(models.JobBookingConfirm, confirmation{b, cfg.Sagas, cfg.Ticketing}.handler())
+	RegisterTourBooking(mux, handlers{
+		flight: desk{b, cfg.Flight, segmentFlight}, hotel: desk{b, cfg.Hotel, segmentHotel}, transfer: desk{b, cfg.Transfer, segmentTransfer},
+		till: till{b, cfg.Payment}, confirm: confirmation{b, cfg.Sagas, cfg.Ticketing},
+		honoured: worker.KeyValidFor(cfg.KeyValidFor), sla: worker.SLA(cfg.SLA),
+	})
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
@@ -18,17 +17,6 @@ type till struct {
 	client   *supplier.Client
 }
 
-type authorizeIn struct {
-	Booking  string `json:"booking"`
-	Amount   int64  `json:"amount"` // minor units
-	Currency string `json:"currency"`
-	Token    string `json:"token"`
-}
-
-type authorizeOut struct {
-	AuthorizationID string `json:"authorizationId"`
-}
-
 type authorizationRequest struct {
 	Reference string `json:"reference"`
 	Booking   string `json:"booking"`
@@ -37,34 +25,10 @@ type authorizationRequest struct {
 	Token     string `json:"token"`
 }
 
-type paymentFollowUpIn struct {
-	Booking            string `json:"booking"`
-	Amount             int64  `json:"amount"`
-	Currency           string `json:"currency"`
-	ForwardOperationID string `json:"forwardOperationId"`
-}
-
-type captureIn struct {
-	Booking         string `json:"booking"`
-	Amount          int64  `json:"amount"`
-	Currency        string `json:"currency"`
-	AuthorizationID string `json:"authorizationId"`
-}
-
-type captureFollowUpIn struct {
-	Booking            string `json:"booking"`
-	Amount             int64  `json:"amount"`
-	Currency           string `json:"currency"`
-	AuthorizationID    string `json:"authorizationId"`
-	ForwardOperationID string `json:"forwardOperationId"`
-}
-
 type captureRequest struct {
 	Reference     string `json:"reference"`
 	Authorization string `json:"authorization"`
 }
-
-type nothing struct{}
 
 const (
 	pathAuthorizations = "/authorizations"
@@ -73,92 +37,99 @@ const (
 
 const whyCaptureStands = "past the pivot; captured money is given back by a refund, an operation of its own"
 
-// install registers the four payment handlers. An authorization blocks money and moves none, so
-// an orphaned one is voided rather than parked.
-func (p till) install(mux *worker.Mux, key, sla worker.Option) {
-	mux.Handle(models.JobPaymentAuthorize, p.authorizeHandler(), key, sla)
-	mux.Handle(models.JobPaymentFollowUp, p.followUpHandler(), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA))
-	mux.Handle(models.JobPaymentCapture, worker.External(worker.Remote[captureIn, held, nothing]{
-		Call: func(ctx context.Context, c worker.Call[captureIn]) (held, error) {
-			t, err := p.client.Post(ctx, pathCaptures, c.Key, captureRequest{Reference: c.Key, Authorization: c.In.AuthorizationID})
-			return heldOf(t), supplier.Outcome(err, map[string]string{"": models.CodeCaptureRefused})
-		},
-		Resolve: func(ctx context.Context, c worker.Call[captureIn]) (held, error) {
-			return ask(ctx, p.client, pathCaptures, c.Key, c.BusinessKey, segmentPayment)
-		},
-		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[captureIn], res held) (nothing, error) {
-			return nothing{}, p.bookings.Settle(ctx, tx, settlementOf(job.Meta, SettledCaptured, res))
-		},
-	},
-		worker.NotCompensable(whyCaptureStands), worker.Throws(models.CodeCaptureRefused),
-		worker.Amount(func(in captureIn) (int64, string) { return in.Amount, in.Currency }),
-	), key, sla)
-	mux.Handle(models.JobCaptureFollowUp, worker.External(worker.Remote[captureFollowUpIn, held, nothing]{
-		Call: func(ctx context.Context, c worker.Call[captureFollowUpIn]) (held, error) {
-			return found(ctx, p.client, pathCaptures, c.In.ForwardOperationID, c.BusinessKey, segmentPayment, models.CodeCaptureRefused)
-		},
-		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[captureFollowUpIn], res held) (nothing, error) {
-			return nothing{}, p.bookings.Settle(ctx, tx, settlementOf(job.Meta, SettledCaptured, res))
-		},
-	},
-		worker.NotCompensable(whyCaptureStands), worker.Throws(models.CodeCaptureRefused),
-		worker.Amount(func(in captureFollowUpIn) (int64, string) { return in.Amount, in.Currency }),
-	), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA))
-}
-
-func (p till) authorizeHandler() worker.Handler {
-	return worker.External(worker.Remote[authorizeIn, held, authorizeOut]{
-		Call: func(ctx context.Context, c worker.Call[authorizeIn]) (held, error) {
+// PaymentAuthorize blocks the money. An authorization moves none, so an orphaned one is voided rather than parked.
+func (h handlers) PaymentAuthorize() PaymentAuthorizeHandler {
+	p := h.till
+	return PaymentAuthorizeExternal(worker.Remote[PaymentAuthorizeIn, held, PaymentAuthorizeOut]{
+		Call: func(ctx context.Context, c worker.Call[PaymentAuthorizeIn]) (held, error) {
 			t, err := p.client.Post(ctx, pathAuthorizations, c.Key, authorizationRequest{
 				Reference: c.Key, Booking: c.BusinessKey, Amount: c.In.Amount, Currency: c.In.Currency, Token: c.In.Token,
 			})
-			return heldOf(t), supplier.Outcome(err, map[string]string{"": models.CodePaymentDeclined})
+			return heldOf(t), supplier.Outcome(err, map[string]string{"": CodePaymentDeclined})
 		},
-		Resolve: func(ctx context.Context, c worker.Call[authorizeIn]) (held, error) {
+		Resolve: func(ctx context.Context, c worker.Call[PaymentAuthorizeIn]) (held, error) {
 			return ask(ctx, p.client, pathAuthorizations, c.Key, c.BusinessKey, segmentPayment)
 		},
-		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[authorizeIn], res held) (authorizeOut, error) {
-			return authorizeOut{res.ID}, p.authorized(ctx, tx, job.Meta, res)
+		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[PaymentAuthorizeIn], res held) (PaymentAuthorizeOut, error) {
+			return PaymentAuthorizeOut{AuthorizationID: res.ID}, p.authorized(ctx, tx, job.Meta, res)
 		},
 	},
-		worker.CompensatedBy(models.JobPaymentVoid, worker.RemoteUndo[authorizeIn, held]{
-			Call: func(ctx context.Context, key string, u worker.UndoOf[authorizeIn, held]) error {
+		PaymentAuthorizeUndo(worker.RemoteUndo[PaymentAuthorizeIn, held]{
+			Call: func(ctx context.Context, key string, u worker.UndoOf[PaymentAuthorizeIn, held]) error {
 				return p.void(ctx, key, u.Res)
 			},
-			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[authorizeIn, held]) error {
+			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[PaymentAuthorizeIn, held]) error {
 				return p.voided(ctx, u.OperationID, u.Meta.BusinessKey)
 			},
-			Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[authorizeIn, held]) error {
+			Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[PaymentAuthorizeIn, held]) error {
 				return p.released(ctx, tx, u.Meta, u.Res, u.Reason)
 			},
 		}),
-		worker.Orphan(worker.Undo), worker.Throws(models.CodePaymentDeclined),
-		worker.Amount(func(in authorizeIn) (int64, string) { return in.Amount, in.Currency }),
+		worker.Orphan(worker.Undo), h.honoured, h.sla,
+		worker.Amount(func(in PaymentAuthorizeIn) (int64, string) { return in.Amount, in.Currency }),
 	)
 }
 
-func (p till) followUpHandler() worker.Handler {
-	return worker.External(worker.Remote[paymentFollowUpIn, held, authorizeOut]{
-		Call: func(ctx context.Context, c worker.Call[paymentFollowUpIn]) (held, error) {
-			return found(ctx, p.client, pathAuthorizations, c.In.ForwardOperationID, c.BusinessKey, segmentPayment, models.CodePaymentDeclined)
+// PaymentFollowUp finds out what became of an authorization with an unknown outcome.
+func (h handlers) PaymentFollowUp() PaymentFollowUpHandler {
+	p := h.till
+	return PaymentFollowUpExternal(worker.Remote[PaymentFollowUpIn, held, PaymentFollowUpOut]{
+		Call: func(ctx context.Context, c worker.Call[PaymentFollowUpIn]) (held, error) {
+			return found(ctx, p.client, pathAuthorizations, c.In.ForwardOperationID, c.BusinessKey, segmentPayment, CodePaymentDeclined)
 		},
-		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[paymentFollowUpIn], res held) (authorizeOut, error) {
-			return authorizeOut{res.ID}, p.authorized(ctx, tx, job.Meta, res)
+		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[PaymentFollowUpIn], res held) (PaymentFollowUpOut, error) {
+			return PaymentFollowUpOut{AuthorizationID: res.ID}, p.authorized(ctx, tx, job.Meta, res)
 		},
 	},
-		worker.CompensatedBy(models.JobPaymentVoid, worker.RemoteUndo[paymentFollowUpIn, held]{
-			Call: func(ctx context.Context, _ string, u worker.UndoOf[paymentFollowUpIn, held]) error {
+		PaymentFollowUpUndo(worker.RemoteUndo[PaymentFollowUpIn, held]{
+			Call: func(ctx context.Context, _ string, u worker.UndoOf[PaymentFollowUpIn, held]) error {
 				return p.void(ctx, u.In.ForwardOperationID+":undo", u.Res)
 			},
-			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[paymentFollowUpIn, held]) error {
+			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[PaymentFollowUpIn, held]) error {
 				return p.voided(ctx, u.In.ForwardOperationID, u.Meta.BusinessKey)
 			},
-			Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[paymentFollowUpIn, held]) error {
+			Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[PaymentFollowUpIn, held]) error {
 				return p.released(ctx, tx, u.Meta, u.Res, u.Reason)
 			},
 		}),
-		worker.Orphan(worker.Undo), worker.Throws(models.CodePaymentDeclined),
-		worker.Amount(func(in paymentFollowUpIn) (int64, string) { return in.Amount, in.Currency }),
+		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA),
+		worker.Amount(func(in PaymentFollowUpIn) (int64, string) { return in.Amount, in.Currency }),
+	)
+}
+
+// PaymentCapture takes the money, past the pivot.
+func (h handlers) PaymentCapture() PaymentCaptureHandler {
+	p := h.till
+	return PaymentCaptureExternal(worker.Remote[PaymentCaptureIn, held, PaymentCaptureOut]{
+		Call: func(ctx context.Context, c worker.Call[PaymentCaptureIn]) (held, error) {
+			t, err := p.client.Post(ctx, pathCaptures, c.Key, captureRequest{Reference: c.Key, Authorization: c.In.AuthorizationID})
+			return heldOf(t), supplier.Outcome(err, map[string]string{"": CodeCaptureRefused})
+		},
+		Resolve: func(ctx context.Context, c worker.Call[PaymentCaptureIn]) (held, error) {
+			return ask(ctx, p.client, pathCaptures, c.Key, c.BusinessKey, segmentPayment)
+		},
+		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[PaymentCaptureIn], res held) (PaymentCaptureOut, error) {
+			return PaymentCaptureOut{}, p.bookings.Settle(ctx, tx, settlementOf(job.Meta, SettledCaptured, res))
+		},
+	},
+		worker.NotCompensable(whyCaptureStands), h.honoured, h.sla,
+		worker.Amount(func(in PaymentCaptureIn) (int64, string) { return in.Amount, in.Currency }),
+	)
+}
+
+// PaymentCaptureFollowUp finds out whether the money was taken.
+func (h handlers) PaymentCaptureFollowUp() PaymentCaptureFollowUpHandler {
+	p := h.till
+	return PaymentCaptureFollowUpExternal(worker.Remote[PaymentCaptureFollowUpIn, held, PaymentCaptureFollowUpOut]{
+		Call: func(ctx context.Context, c worker.Call[PaymentCaptureFollowUpIn]) (held, error) {
+			return found(ctx, p.client, pathCaptures, c.In.ForwardOperationID, c.BusinessKey, segmentPayment, CodeCaptureRefused)
+		},
+		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[PaymentCaptureFollowUpIn], res held) (PaymentCaptureFollowUpOut, error) {
+			return PaymentCaptureFollowUpOut{}, p.bookings.Settle(ctx, tx, settlementOf(job.Meta, SettledCaptured, res))
+		},
+	},
+		worker.NotCompensable(whyCaptureStands), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA),
+		worker.Amount(func(in PaymentCaptureFollowUpIn) (int64, string) { return in.Amount, in.Currency }),
 	)
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
 	"github.com/vitrip/journeyman/sagas/tourbooking/supplier"
@@ -29,15 +28,10 @@ type held struct {
 
 func heldOf(t supplier.Thing) held { return held{t.ID, t.Status, t.Amount, t.Currency} }
 
-type reserveIn struct {
-	Booking    string `json:"booking"`
-	Offer      string `json:"offer"`
-	Travellers int    `json:"travellers"`
-	Nights     int    `json:"nights,omitempty"` // hotel only
-}
-
-type reserveOut struct {
-	ReservationID string `json:"reservationId"`
+// offer is what a reservation asks a supplier for, whatever the segment.
+type offer struct {
+	Offer              string
+	Travellers, Nights int64 // nights: hotel only
 }
 
 // reservationRequest is the supplier's own format.
@@ -46,81 +40,79 @@ type reservationRequest struct {
 	Booking    string `json:"booking"`
 	Segment    string `json:"segment"`
 	Offer      string `json:"offer"`
-	Travellers int    `json:"travellers,omitempty"`
-	Nights     int    `json:"nights,omitempty"`
+	Travellers int64  `json:"travellers,omitempty"`
+	Nights     int64  `json:"nights,omitempty"`
 }
 
 // refusals maps the suppliers' codes to error codes of the model.
 var refusals = map[string]string{ //nolint:gochecknoglobals // a constant table
-	"SOLD_OUT":      models.CodeSoldOut,
-	"OFFER_UNKNOWN": models.CodeOfferUnknown,
-	"":              models.CodeReservationRefused,
+	"SOLD_OUT":      CodeSoldOut,
+	"OFFER_UNKNOWN": CodeOfferUnknown,
+	"":              CodeReservationRefused,
 }
 
 const pathReservations = "/reservations"
 
-func (d desk) reserveHandler(undoType string) worker.Handler {
-	return worker.External(worker.Remote[reserveIn, held, reserveOut]{
-		Call: func(ctx context.Context, c worker.Call[reserveIn]) (held, error) {
+// reservation reserves at the desk's supplier. in reads a segment's input, out makes its output of the supplier's id.
+func reservation[In, Out any](d desk, in func(In) offer, out func(id string) Out) worker.Remote[In, held, Out] {
+	return worker.Remote[In, held, Out]{
+		Call: func(ctx context.Context, c worker.Call[In]) (held, error) {
+			o := in(c.In)
 			t, err := d.client.Post(ctx, pathReservations, c.Key, reservationRequest{
-				Reference: c.Key, Booking: c.BusinessKey, Segment: d.segment, Offer: c.In.Offer, Travellers: c.In.Travellers, Nights: c.In.Nights,
+				Reference: c.Key, Booking: c.BusinessKey, Segment: d.segment, Offer: o.Offer, Travellers: o.Travellers, Nights: o.Nights,
 			})
 			return heldOf(t), supplier.Outcome(err, refusals)
 		},
-		Resolve: func(ctx context.Context, c worker.Call[reserveIn]) (held, error) {
+		Resolve: func(ctx context.Context, c worker.Call[In]) (held, error) {
 			return ask(ctx, d.client, pathReservations, c.Key, c.BusinessKey, d.segment)
 		},
-		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[reserveIn], res held) (reserveOut, error) {
-			return reserveOut{res.ID}, d.settle(ctx, tx, job.Meta, res)
+		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[In], res held) (Out, error) {
+			return out(res.ID), d.settle(ctx, tx, job.Meta, res)
 		},
-	},
-		worker.CompensatedBy(undoType, worker.RemoteUndo[reserveIn, held]{
-			Call: func(ctx context.Context, key string, u worker.UndoOf[reserveIn, held]) error {
-				return d.cancel(ctx, key, u.Res)
-			},
-			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[reserveIn, held]) error {
-				return d.cancelled(ctx, u.OperationID, u.Meta.BusinessKey)
-			},
-			Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[reserveIn, held]) error {
-				return d.released(ctx, tx, u.OperationID, u.Meta, u.Res, u.Reason)
-			},
-		}),
-		worker.Orphan(worker.Undo),
-		worker.Throws(models.CodeSoldOut, models.CodeOfferUnknown, models.CodeReservationRefused),
-	)
+	}
 }
 
-type followUpIn struct {
-	Booking            string `json:"booking"`
-	Offer              string `json:"offer"`
-	ForwardOperationID string `json:"forwardOperationId"`
+// cancellation undoes a reservation.
+func cancellation[In any](d desk) worker.RemoteUndo[In, held] {
+	return worker.RemoteUndo[In, held]{
+		Call: func(ctx context.Context, key string, u worker.UndoOf[In, held]) error {
+			return d.cancel(ctx, key, u.Res)
+		},
+		Resolve: func(ctx context.Context, _ string, u worker.UndoOf[In, held]) error {
+			return d.cancelled(ctx, u.OperationID, u.Meta.BusinessKey)
+		},
+		Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[In, held]) error {
+			return d.released(ctx, tx, u.OperationID, u.Meta, u.Res, u.Reason)
+		},
+	}
 }
 
-// followUpHandler asks until it is known what became of a reservation (spec S4). What it finds is its own
+// followUp asks until it is known what became of a reservation (spec S4). What it finds is its own
 // effect from then on: the forward operation has ended with an unknown outcome.
-func (d desk) followUpHandler(undoType string) worker.Handler {
-	return worker.External(worker.Remote[followUpIn, held, reserveOut]{
-		Call: func(ctx context.Context, c worker.Call[followUpIn]) (held, error) {
-			return found(ctx, d.client, pathReservations, c.In.ForwardOperationID, c.BusinessKey, d.segment, models.CodeNotReserved)
+func followUp[In, Out any](d desk, forward func(In) string, out func(id string) Out) worker.Remote[In, held, Out] {
+	return worker.Remote[In, held, Out]{
+		Call: func(ctx context.Context, c worker.Call[In]) (held, error) {
+			return found(ctx, d.client, pathReservations, forward(c.In), c.BusinessKey, d.segment, CodeNotReserved)
 		},
-		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[followUpIn], res held) (reserveOut, error) {
-			return reserveOut{res.ID}, d.settle(ctx, tx, job.Meta, res)
+		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[In], res held) (Out, error) {
+			return out(res.ID), d.settle(ctx, tx, job.Meta, res)
 		},
-	},
-		worker.CompensatedBy(undoType, worker.RemoteUndo[followUpIn, held]{
-			Call: func(ctx context.Context, _ string, u worker.UndoOf[followUpIn, held]) error {
-				return d.cancel(ctx, u.In.ForwardOperationID+":undo", u.Res)
-			},
-			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[followUpIn, held]) error {
-				return d.cancelled(ctx, u.In.ForwardOperationID, u.Meta.BusinessKey)
-			},
-			Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[followUpIn, held]) error {
-				return d.released(ctx, tx, u.OperationID, u.Meta, u.Res, u.Reason)
-			},
-		}),
-		worker.Orphan(worker.Undo),
-		worker.Throws(models.CodeNotReserved),
-	)
+	}
+}
+
+// followUpCancellation undoes a reservation that a follow-up found, under the forward operation's id.
+func followUpCancellation[In any](d desk, forward func(In) string) worker.RemoteUndo[In, held] {
+	return worker.RemoteUndo[In, held]{
+		Call: func(ctx context.Context, _ string, u worker.UndoOf[In, held]) error {
+			return d.cancel(ctx, forward(u.In)+":undo", u.Res)
+		},
+		Resolve: func(ctx context.Context, _ string, u worker.UndoOf[In, held]) error {
+			return d.cancelled(ctx, forward(u.In), u.Meta.BusinessKey)
+		},
+		Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[In, held]) error {
+			return d.released(ctx, tx, u.OperationID, u.Meta, u.Res, u.Reason)
+		},
+	}
 }
 
 // settle writes a confirmed reservation down and moves the booking.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
 	"github.com/vitrip/journeyman/sagas"
@@ -65,11 +64,11 @@ func Type(cfg TypeConfig) (sagas.Type, error) {
 	}
 	t := bookingType{cfg: cfg, bookings: b}
 	return sagas.Type{
-		Name: TypeName, ProcessID: models.ProcessTourBooking,
+		Name: TypeName, ProcessID: ProcessTourBooking,
 		Timeout: cfg.Timeout, Retention: 30 * 24 * time.Hour, Estimate: 30 * time.Second,
 		Steps: []string{
-			models.StepFlightReserve, models.StepHotelReserve, models.StepTransferReserve,
-			models.StepPaymentAuthorize, models.StepBookingConfirm, models.StepPaymentCapture,
+			ElementTourBookingFlightReserve, ElementTourBookingHotelReserve, ElementTourBookingTransferReserve,
+			ElementTourBookingPaymentAuthorize, ElementTourBookingBookingConfirm, ElementTourBookingPaymentCapture,
 		},
 		Parse: t.parse, OnStart: t.onStart, OnGiveUp: t.onGiveUp, Result: t.result, Partial: partial, Docs: docs(), Money: true,
 	}, nil
@@ -223,16 +222,16 @@ func (b *Bookings) segments(ctx context.Context, tx *outbox.Tx, sagaID string) (
 
 // shown says which segment of the partial result a job type tells about, and as what.
 var shown = map[string]struct{ segment, status string }{ //nolint:gochecknoglobals // a constant table
-	models.JobFlightReserve:    {segmentFlight, "confirmed"},
-	models.JobFlightFollowUp:   {segmentFlight, "confirmed"},
-	models.JobHotelReserve:     {segmentHotel, "confirmed"},
-	models.JobHotelFollowUp:    {segmentHotel, "confirmed"},
-	models.JobTransferReserve:  {segmentTransfer, "confirmed"},
-	models.JobTransferFollowUp: {segmentTransfer, "confirmed"},
-	models.JobPaymentAuthorize: {segmentPayment, "authorized"},
-	models.JobPaymentFollowUp:  {segmentPayment, "authorized"},
-	models.JobPaymentCapture:   {segmentPayment, "captured"},
-	models.JobCaptureFollowUp:  {segmentPayment, "captured"},
+	JobFlightReserve:          {segmentFlight, "confirmed"},
+	JobFlightFollowUp:         {segmentFlight, "confirmed"},
+	JobHotelReserve:           {segmentHotel, "confirmed"},
+	JobHotelFollowUp:          {segmentHotel, "confirmed"},
+	JobTransferReserve:        {segmentTransfer, "confirmed"},
+	JobTransferFollowUp:       {segmentTransfer, "confirmed"},
+	JobPaymentAuthorize:       {segmentPayment, "authorized"},
+	JobPaymentFollowUp:        {segmentPayment, "authorized"},
+	JobPaymentCapture:         {segmentPayment, "captured"},
+	JobPaymentCaptureFollowUp: {segmentPayment, "captured"},
 }
 
 // view is what a partner sees of one segment while the operation runs.
@@ -248,7 +247,7 @@ func partial(s worker.Step) (segment string, v any) {
 		return "", nil
 	}
 	if s.Class != outcome.Success {
-		if s.Code == models.CodeOutcomeUnknown {
+		if s.Code == CodeOutcomeUnknown {
 			return is.segment, view{Status: "unknown", Code: s.Code}
 		}
 		return is.segment, view{Status: "failed", Code: s.Code}

@@ -2,10 +2,10 @@
 //
 // Made from:
 //
-//	tour-booking.bpmn sha256:d07c0baedb13b66159fff49e0ff76e8bd40e651efccb5ac51d2ea6cf94d3fbda
+//	tour-booking.bpmn sha256:9ab2184bfde79798edba53fd5694f00f75ac927647a3cff535a84e8f8e15e9f7
 //	tour-booking.example.json sha256:d41d7f6311718b93b056e3bfcda06b8463a7aaa70ae7c7ae4d2df0196d107289
 
-package travel
+package tourbooking
 
 import (
 	"context"
@@ -162,13 +162,15 @@ type BookingConfirmHandler struct{ handler worker.Handler }
 func (h BookingConfirmHandler) Handler() worker.Handler { return h.handler }
 
 // BookingConfirmTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func BookingConfirmTx(f worker.Func[BookingConfirmIn, BookingConfirmOut], opts ...worker.Option) BookingConfirmHandler {
-	return BookingConfirmHandler{worker.Transactional(f, opts...)}
+	return BookingConfirmHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodeBookingNotConfirmable, CodeSagaGivenUp)}, opts...)...)}
 }
 
 // BookingConfirmExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func BookingConfirmExternal[Res any](r worker.Remote[BookingConfirmIn, Res, BookingConfirmOut], opts ...worker.Option) BookingConfirmHandler {
-	return BookingConfirmHandler{worker.External(r, opts...)}
+	return BookingConfirmHandler{worker.External(r, append([]worker.Option{worker.Throws(CodeBookingNotConfirmable, CodeSagaGivenUp)}, opts...)...)}
 }
 
 // FlightFollowUpIn is the input of "flight.follow-up".
@@ -190,13 +192,25 @@ type FlightFollowUpHandler struct{ handler worker.Handler }
 func (h FlightFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // FlightFollowUpTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func FlightFollowUpTx(f worker.Func[FlightFollowUpIn, FlightFollowUpOut], opts ...worker.Option) FlightFollowUpHandler {
-	return FlightFollowUpHandler{worker.Transactional(f, opts...)}
+	return FlightFollowUpHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodeNotReserved)}, opts...)...)}
 }
 
 // FlightFollowUpExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func FlightFollowUpExternal[Res any](r worker.Remote[FlightFollowUpIn, Res, FlightFollowUpOut], opts ...worker.Option) FlightFollowUpHandler {
-	return FlightFollowUpHandler{worker.External(r, opts...)}
+	return FlightFollowUpHandler{worker.External(r, append([]worker.Option{worker.Throws(CodeNotReserved)}, opts...)...)}
+}
+
+// FlightFollowUpUndo declares the compensation "flight.cancel", which calls another system. Res is the forward handler's result of Call, or FlightFollowUpOut.
+func FlightFollowUpUndo[Res any](r worker.RemoteUndo[FlightFollowUpIn, Res]) worker.Option {
+	return worker.CompensatedBy(JobFlightCancel, r)
+}
+
+// FlightFollowUpUndoTx declares the compensation "flight.cancel", which is done inside its transaction.
+func FlightFollowUpUndoTx[Res any](f func(ctx context.Context, tx *worker.Tx, u worker.UndoOf[FlightFollowUpIn, Res]) error) worker.Option {
+	return worker.CompensatedByTx(JobFlightCancel, f)
 }
 
 // FlightReserveIn is the input of "flight.reserve".
@@ -218,13 +232,15 @@ type FlightReserveHandler struct{ handler worker.Handler }
 func (h FlightReserveHandler) Handler() worker.Handler { return h.handler }
 
 // FlightReserveTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func FlightReserveTx(f worker.Func[FlightReserveIn, FlightReserveOut], opts ...worker.Option) FlightReserveHandler {
-	return FlightReserveHandler{worker.Transactional(f, opts...)}
+	return FlightReserveHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodeSoldOut, CodeOfferUnknown, CodeReservationRefused)}, opts...)...)}
 }
 
 // FlightReserveExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func FlightReserveExternal[Res any](r worker.Remote[FlightReserveIn, Res, FlightReserveOut], opts ...worker.Option) FlightReserveHandler {
-	return FlightReserveHandler{worker.External(r, opts...)}
+	return FlightReserveHandler{worker.External(r, append([]worker.Option{worker.Throws(CodeSoldOut, CodeOfferUnknown, CodeReservationRefused)}, opts...)...)}
 }
 
 // FlightReserveUndo declares the compensation "flight.cancel", which calls another system. Res is the forward handler's result of Call, or FlightReserveOut.
@@ -256,13 +272,25 @@ type HotelFollowUpHandler struct{ handler worker.Handler }
 func (h HotelFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // HotelFollowUpTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func HotelFollowUpTx(f worker.Func[HotelFollowUpIn, HotelFollowUpOut], opts ...worker.Option) HotelFollowUpHandler {
-	return HotelFollowUpHandler{worker.Transactional(f, opts...)}
+	return HotelFollowUpHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodeNotReserved)}, opts...)...)}
 }
 
 // HotelFollowUpExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func HotelFollowUpExternal[Res any](r worker.Remote[HotelFollowUpIn, Res, HotelFollowUpOut], opts ...worker.Option) HotelFollowUpHandler {
-	return HotelFollowUpHandler{worker.External(r, opts...)}
+	return HotelFollowUpHandler{worker.External(r, append([]worker.Option{worker.Throws(CodeNotReserved)}, opts...)...)}
+}
+
+// HotelFollowUpUndo declares the compensation "hotel.cancel", which calls another system. Res is the forward handler's result of Call, or HotelFollowUpOut.
+func HotelFollowUpUndo[Res any](r worker.RemoteUndo[HotelFollowUpIn, Res]) worker.Option {
+	return worker.CompensatedBy(JobHotelCancel, r)
+}
+
+// HotelFollowUpUndoTx declares the compensation "hotel.cancel", which is done inside its transaction.
+func HotelFollowUpUndoTx[Res any](f func(ctx context.Context, tx *worker.Tx, u worker.UndoOf[HotelFollowUpIn, Res]) error) worker.Option {
+	return worker.CompensatedByTx(JobHotelCancel, f)
 }
 
 // HotelReserveIn is the input of "hotel.reserve".
@@ -285,13 +313,15 @@ type HotelReserveHandler struct{ handler worker.Handler }
 func (h HotelReserveHandler) Handler() worker.Handler { return h.handler }
 
 // HotelReserveTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func HotelReserveTx(f worker.Func[HotelReserveIn, HotelReserveOut], opts ...worker.Option) HotelReserveHandler {
-	return HotelReserveHandler{worker.Transactional(f, opts...)}
+	return HotelReserveHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodeSoldOut, CodeOfferUnknown, CodeReservationRefused)}, opts...)...)}
 }
 
 // HotelReserveExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func HotelReserveExternal[Res any](r worker.Remote[HotelReserveIn, Res, HotelReserveOut], opts ...worker.Option) HotelReserveHandler {
-	return HotelReserveHandler{worker.External(r, opts...)}
+	return HotelReserveHandler{worker.External(r, append([]worker.Option{worker.Throws(CodeSoldOut, CodeOfferUnknown, CodeReservationRefused)}, opts...)...)}
 }
 
 // HotelReserveUndo declares the compensation "hotel.cancel", which calls another system. Res is the forward handler's result of Call, or HotelReserveOut.
@@ -324,13 +354,15 @@ type PaymentAuthorizeHandler struct{ handler worker.Handler }
 func (h PaymentAuthorizeHandler) Handler() worker.Handler { return h.handler }
 
 // PaymentAuthorizeTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func PaymentAuthorizeTx(f worker.Func[PaymentAuthorizeIn, PaymentAuthorizeOut], opts ...worker.Option) PaymentAuthorizeHandler {
-	return PaymentAuthorizeHandler{worker.Transactional(f, opts...)}
+	return PaymentAuthorizeHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodePaymentDeclined)}, opts...)...)}
 }
 
 // PaymentAuthorizeExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func PaymentAuthorizeExternal[Res any](r worker.Remote[PaymentAuthorizeIn, Res, PaymentAuthorizeOut], opts ...worker.Option) PaymentAuthorizeHandler {
-	return PaymentAuthorizeHandler{worker.External(r, opts...)}
+	return PaymentAuthorizeHandler{worker.External(r, append([]worker.Option{worker.Throws(CodePaymentDeclined)}, opts...)...)}
 }
 
 // PaymentAuthorizeUndo declares the compensation "payment.void", which calls another system. Res is the forward handler's result of Call, or PaymentAuthorizeOut.
@@ -362,13 +394,15 @@ type PaymentCaptureHandler struct{ handler worker.Handler }
 func (h PaymentCaptureHandler) Handler() worker.Handler { return h.handler }
 
 // PaymentCaptureTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func PaymentCaptureTx(f worker.Func[PaymentCaptureIn, PaymentCaptureOut], opts ...worker.Option) PaymentCaptureHandler {
-	return PaymentCaptureHandler{worker.Transactional(f, opts...)}
+	return PaymentCaptureHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodeCaptureRefused)}, opts...)...)}
 }
 
 // PaymentCaptureExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func PaymentCaptureExternal[Res any](r worker.Remote[PaymentCaptureIn, Res, PaymentCaptureOut], opts ...worker.Option) PaymentCaptureHandler {
-	return PaymentCaptureHandler{worker.External(r, opts...)}
+	return PaymentCaptureHandler{worker.External(r, append([]worker.Option{worker.Throws(CodeCaptureRefused)}, opts...)...)}
 }
 
 // PaymentCaptureFollowUpIn is the input of "payment.capture-follow-up".
@@ -391,13 +425,15 @@ type PaymentCaptureFollowUpHandler struct{ handler worker.Handler }
 func (h PaymentCaptureFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // PaymentCaptureFollowUpTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func PaymentCaptureFollowUpTx(f worker.Func[PaymentCaptureFollowUpIn, PaymentCaptureFollowUpOut], opts ...worker.Option) PaymentCaptureFollowUpHandler {
-	return PaymentCaptureFollowUpHandler{worker.Transactional(f, opts...)}
+	return PaymentCaptureFollowUpHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodeCaptureRefused)}, opts...)...)}
 }
 
 // PaymentCaptureFollowUpExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func PaymentCaptureFollowUpExternal[Res any](r worker.Remote[PaymentCaptureFollowUpIn, Res, PaymentCaptureFollowUpOut], opts ...worker.Option) PaymentCaptureFollowUpHandler {
-	return PaymentCaptureFollowUpHandler{worker.External(r, opts...)}
+	return PaymentCaptureFollowUpHandler{worker.External(r, append([]worker.Option{worker.Throws(CodeCaptureRefused)}, opts...)...)}
 }
 
 // PaymentFollowUpIn is the input of "payment.follow-up".
@@ -420,13 +456,25 @@ type PaymentFollowUpHandler struct{ handler worker.Handler }
 func (h PaymentFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // PaymentFollowUpTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func PaymentFollowUpTx(f worker.Func[PaymentFollowUpIn, PaymentFollowUpOut], opts ...worker.Option) PaymentFollowUpHandler {
-	return PaymentFollowUpHandler{worker.Transactional(f, opts...)}
+	return PaymentFollowUpHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodePaymentDeclined)}, opts...)...)}
 }
 
 // PaymentFollowUpExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func PaymentFollowUpExternal[Res any](r worker.Remote[PaymentFollowUpIn, Res, PaymentFollowUpOut], opts ...worker.Option) PaymentFollowUpHandler {
-	return PaymentFollowUpHandler{worker.External(r, opts...)}
+	return PaymentFollowUpHandler{worker.External(r, append([]worker.Option{worker.Throws(CodePaymentDeclined)}, opts...)...)}
+}
+
+// PaymentFollowUpUndo declares the compensation "payment.void", which calls another system. Res is the forward handler's result of Call, or PaymentFollowUpOut.
+func PaymentFollowUpUndo[Res any](r worker.RemoteUndo[PaymentFollowUpIn, Res]) worker.Option {
+	return worker.CompensatedBy(JobPaymentVoid, r)
+}
+
+// PaymentFollowUpUndoTx declares the compensation "payment.void", which is done inside its transaction.
+func PaymentFollowUpUndoTx[Res any](f func(ctx context.Context, tx *worker.Tx, u worker.UndoOf[PaymentFollowUpIn, Res]) error) worker.Option {
+	return worker.CompensatedByTx(JobPaymentVoid, f)
 }
 
 // TransferFollowUpIn is the input of "transfer.follow-up".
@@ -448,13 +496,25 @@ type TransferFollowUpHandler struct{ handler worker.Handler }
 func (h TransferFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // TransferFollowUpTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func TransferFollowUpTx(f worker.Func[TransferFollowUpIn, TransferFollowUpOut], opts ...worker.Option) TransferFollowUpHandler {
-	return TransferFollowUpHandler{worker.Transactional(f, opts...)}
+	return TransferFollowUpHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodeNotReserved)}, opts...)...)}
 }
 
 // TransferFollowUpExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func TransferFollowUpExternal[Res any](r worker.Remote[TransferFollowUpIn, Res, TransferFollowUpOut], opts ...worker.Option) TransferFollowUpHandler {
-	return TransferFollowUpHandler{worker.External(r, opts...)}
+	return TransferFollowUpHandler{worker.External(r, append([]worker.Option{worker.Throws(CodeNotReserved)}, opts...)...)}
+}
+
+// TransferFollowUpUndo declares the compensation "transfer.cancel", which calls another system. Res is the forward handler's result of Call, or TransferFollowUpOut.
+func TransferFollowUpUndo[Res any](r worker.RemoteUndo[TransferFollowUpIn, Res]) worker.Option {
+	return worker.CompensatedBy(JobTransferCancel, r)
+}
+
+// TransferFollowUpUndoTx declares the compensation "transfer.cancel", which is done inside its transaction.
+func TransferFollowUpUndoTx[Res any](f func(ctx context.Context, tx *worker.Tx, u worker.UndoOf[TransferFollowUpIn, Res]) error) worker.Option {
+	return worker.CompensatedByTx(JobTransferCancel, f)
 }
 
 // TransferReserveIn is the input of "transfer.reserve".
@@ -476,13 +536,15 @@ type TransferReserveHandler struct{ handler worker.Handler }
 func (h TransferReserveHandler) Handler() worker.Handler { return h.handler }
 
 // TransferReserveTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func TransferReserveTx(f worker.Func[TransferReserveIn, TransferReserveOut], opts ...worker.Option) TransferReserveHandler {
-	return TransferReserveHandler{worker.Transactional(f, opts...)}
+	return TransferReserveHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodeSoldOut, CodeOfferUnknown, CodeReservationRefused)}, opts...)...)}
 }
 
 // TransferReserveExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func TransferReserveExternal[Res any](r worker.Remote[TransferReserveIn, Res, TransferReserveOut], opts ...worker.Option) TransferReserveHandler {
-	return TransferReserveHandler{worker.External(r, opts...)}
+	return TransferReserveHandler{worker.External(r, append([]worker.Option{worker.Throws(CodeSoldOut, CodeOfferUnknown, CodeReservationRefused)}, opts...)...)}
 }
 
 // TransferReserveUndo declares the compensation "transfer.cancel", which calls another system. Res is the forward handler's result of Call, or TransferReserveOut.
@@ -498,17 +560,17 @@ func TransferReserveUndoTx[Res any](f func(ctx context.Context, tx *worker.Tx, u
 // TourBookingCodes lists what tour-booking.bpmn does with the error codes of each task's handler.
 func TourBookingCodes() []worker.ModelCodes {
 	return []worker.ModelCodes{
-		{Element: "flightReserve", JobType: JobFlightReserve, Boundary: []string{CodeOutcomeUnknown}, Any: true},
-		{Element: "flightFollowUp", JobType: JobFlightFollowUp, Any: true},
-		{Element: "hotelReserve", JobType: JobHotelReserve, Boundary: []string{CodeOutcomeUnknown}, Any: true},
-		{Element: "hotelFollowUp", JobType: JobHotelFollowUp, Any: true},
-		{Element: "transferReserve", JobType: JobTransferReserve, Boundary: []string{CodeOutcomeUnknown}, Any: true},
-		{Element: "transferFollowUp", JobType: JobTransferFollowUp, Any: true},
-		{Element: "paymentAuthorize", JobType: JobPaymentAuthorize, Boundary: []string{CodeOutcomeUnknown}, Any: true},
-		{Element: "paymentFollowUp", JobType: JobPaymentFollowUp, Any: true},
-		{Element: "bookingConfirm", JobType: JobBookingConfirm, Any: true},
-		{Element: "paymentCapture", JobType: JobPaymentCapture, Boundary: []string{CodeCaptureRefused, CodeOutcomeUnknown}},
-		{Element: "captureFollowUp", JobType: JobPaymentCaptureFollowUp, Boundary: []string{CodeCaptureRefused}},
+		{Element: "flightReserve", JobType: JobFlightReserve, Boundary: []string{CodeOutcomeUnknown}, Throws: []string{CodeSoldOut, CodeOfferUnknown, CodeReservationRefused}, Any: true},
+		{Element: "flightFollowUp", JobType: JobFlightFollowUp, Throws: []string{CodeNotReserved}, Any: true},
+		{Element: "hotelReserve", JobType: JobHotelReserve, Boundary: []string{CodeOutcomeUnknown}, Throws: []string{CodeSoldOut, CodeOfferUnknown, CodeReservationRefused}, Any: true},
+		{Element: "hotelFollowUp", JobType: JobHotelFollowUp, Throws: []string{CodeNotReserved}, Any: true},
+		{Element: "transferReserve", JobType: JobTransferReserve, Boundary: []string{CodeOutcomeUnknown}, Throws: []string{CodeSoldOut, CodeOfferUnknown, CodeReservationRefused}, Any: true},
+		{Element: "transferFollowUp", JobType: JobTransferFollowUp, Throws: []string{CodeNotReserved}, Any: true},
+		{Element: "paymentAuthorize", JobType: JobPaymentAuthorize, Boundary: []string{CodeOutcomeUnknown}, Throws: []string{CodePaymentDeclined}, Any: true},
+		{Element: "paymentFollowUp", JobType: JobPaymentFollowUp, Throws: []string{CodePaymentDeclined}, Any: true},
+		{Element: "bookingConfirm", JobType: JobBookingConfirm, Throws: []string{CodeBookingNotConfirmable, CodeSagaGivenUp}, Any: true},
+		{Element: "paymentCapture", JobType: JobPaymentCapture, Boundary: []string{CodeCaptureRefused, CodeOutcomeUnknown}, Throws: []string{CodeCaptureRefused}},
+		{Element: "captureFollowUp", JobType: JobPaymentCaptureFollowUp, Boundary: []string{CodeCaptureRefused}, Throws: []string{CodeCaptureRefused}},
 	}
 }
 

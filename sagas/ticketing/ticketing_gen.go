@@ -2,13 +2,13 @@
 //
 // Made from:
 //
-//	ticketing.bpmn sha256:9f88f3539832373ddd9c18d021f85bbc8e66111960b5c7d87e665bfbf4d4428e
+//	ticketing.bpmn sha256:ebc2c284e83e40aed3eecd645870a36a48957c8d5b4624be66d2d55a80d68f03
+//	ticketing.example.json sha256:033c6f0be4a7f6c8d43ce8d73a0b37b14727cd14db6f871943d8fe98f32c27b8
 
-package travel
+package ticketing
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/vitrip/journeyman/worker"
 )
@@ -80,17 +80,14 @@ func RegisterTicketing(mux *worker.Mux, h TicketingHandlers) {
 
 // TicketFollowUpIn is the input of "ticket.follow-up".
 type TicketFollowUpIn struct {
-	// The model does not tell the type of Booking: say it with a property or an example.
-	Booking            json.RawMessage `json:"booking"`
-	ForwardOperationID string          `json:"forwardOperationId"`
-	// The model does not tell the type of ReservationID: say it with a property or an example.
-	ReservationID json.RawMessage `json:"reservationId"`
+	Booking            string `json:"booking"`
+	ForwardOperationID string `json:"forwardOperationId"`
+	ReservationID      string `json:"reservationId"`
 }
 
 // TicketFollowUpOut is the output of "ticket.follow-up": what the model's output mappings read.
 type TicketFollowUpOut struct {
-	// The model does not tell the type of RequestID: say it with a property or an example.
-	RequestID json.RawMessage `json:"requestId"`
+	RequestID string `json:"requestId"`
 }
 
 // TicketFollowUpHandler serves "ticket.follow-up". Make one with TicketFollowUpTx or TicketFollowUpExternal.
@@ -100,27 +97,36 @@ type TicketFollowUpHandler struct{ handler worker.Handler }
 func (h TicketFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // TicketFollowUpTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func TicketFollowUpTx(f worker.Func[TicketFollowUpIn, TicketFollowUpOut], opts ...worker.Option) TicketFollowUpHandler {
-	return TicketFollowUpHandler{worker.Transactional(f, opts...)}
+	return TicketFollowUpHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodeTicketingRefused)}, opts...)...)}
 }
 
 // TicketFollowUpExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func TicketFollowUpExternal[Res any](r worker.Remote[TicketFollowUpIn, Res, TicketFollowUpOut], opts ...worker.Option) TicketFollowUpHandler {
-	return TicketFollowUpHandler{worker.External(r, opts...)}
+	return TicketFollowUpHandler{worker.External(r, append([]worker.Option{worker.Throws(CodeTicketingRefused)}, opts...)...)}
+}
+
+// TicketFollowUpUndo declares the compensation "ticket.withdraw", which calls another system. Res is the forward handler's result of Call, or TicketFollowUpOut.
+func TicketFollowUpUndo[Res any](r worker.RemoteUndo[TicketFollowUpIn, Res]) worker.Option {
+	return worker.CompensatedBy(JobTicketWithdraw, r)
+}
+
+// TicketFollowUpUndoTx declares the compensation "ticket.withdraw", which is done inside its transaction.
+func TicketFollowUpUndoTx[Res any](f func(ctx context.Context, tx *worker.Tx, u worker.UndoOf[TicketFollowUpIn, Res]) error) worker.Option {
+	return worker.CompensatedByTx(JobTicketWithdraw, f)
 }
 
 // TicketRecordIn is the input of "ticket.record".
 type TicketRecordIn struct {
-	// The model does not tell the type of Booking: say it with a property or an example.
-	Booking json.RawMessage `json:"booking"`
-	// The model does not tell the type of Tickets: say it with a property or an example.
-	Tickets json.RawMessage `json:"tickets"`
+	Booking string   `json:"booking"`
+	Tickets []string `json:"tickets"`
 }
 
 // TicketRecordOut is the output of "ticket.record": what the model's output mappings read.
 type TicketRecordOut struct {
-	// The model does not tell the type of SagaDecision: say it with a property or an example.
-	SagaDecision json.RawMessage `json:"sagaDecision"`
+	SagaDecision string `json:"sagaDecision"`
 }
 
 // TicketRecordHandler serves "ticket.record". Make one with TicketRecordTx or TicketRecordExternal.
@@ -130,29 +136,27 @@ type TicketRecordHandler struct{ handler worker.Handler }
 func (h TicketRecordHandler) Handler() worker.Handler { return h.handler }
 
 // TicketRecordTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func TicketRecordTx(f worker.Func[TicketRecordIn, TicketRecordOut], opts ...worker.Option) TicketRecordHandler {
-	return TicketRecordHandler{worker.Transactional(f, opts...)}
+	return TicketRecordHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodeSagaGivenUp)}, opts...)...)}
 }
 
 // TicketRecordExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func TicketRecordExternal[Res any](r worker.Remote[TicketRecordIn, Res, TicketRecordOut], opts ...worker.Option) TicketRecordHandler {
-	return TicketRecordHandler{worker.External(r, opts...)}
+	return TicketRecordHandler{worker.External(r, append([]worker.Option{worker.Throws(CodeSagaGivenUp)}, opts...)...)}
 }
 
 // TicketRequestIn is the input of "ticket.request".
 type TicketRequestIn struct {
-	// The model does not tell the type of Booking: say it with a property or an example.
-	Booking json.RawMessage `json:"booking"`
-	// The model does not tell the type of ReservationID: say it with a property or an example.
-	ReservationID json.RawMessage `json:"reservationId"`
-	// The model does not tell the type of Travellers: say it with a property or an example.
-	Travellers json.RawMessage `json:"travellers"`
+	Booking       string `json:"booking"`
+	ReservationID string `json:"reservationId"`
+	Travellers    int64  `json:"travellers"`
 }
 
 // TicketRequestOut is the output of "ticket.request": what the model's output mappings read.
 type TicketRequestOut struct {
-	// The model does not tell the type of RequestID: say it with a property or an example.
-	RequestID json.RawMessage `json:"requestId"`
+	RequestID string `json:"requestId"`
 }
 
 // TicketRequestHandler serves "ticket.request". Make one with TicketRequestTx or TicketRequestExternal.
@@ -162,13 +166,15 @@ type TicketRequestHandler struct{ handler worker.Handler }
 func (h TicketRequestHandler) Handler() worker.Handler { return h.handler }
 
 // TicketRequestTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func TicketRequestTx(f worker.Func[TicketRequestIn, TicketRequestOut], opts ...worker.Option) TicketRequestHandler {
-	return TicketRequestHandler{worker.Transactional(f, opts...)}
+	return TicketRequestHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodeTicketingRefused)}, opts...)...)}
 }
 
 // TicketRequestExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func TicketRequestExternal[Res any](r worker.Remote[TicketRequestIn, Res, TicketRequestOut], opts ...worker.Option) TicketRequestHandler {
-	return TicketRequestHandler{worker.External(r, opts...)}
+	return TicketRequestHandler{worker.External(r, append([]worker.Option{worker.Throws(CodeTicketingRefused)}, opts...)...)}
 }
 
 // TicketRequestUndo declares the compensation "ticket.withdraw", which calls another system. Res is the forward handler's result of Call, or TicketRequestOut.
@@ -184,9 +190,9 @@ func TicketRequestUndoTx[Res any](f func(ctx context.Context, tx *worker.Tx, u w
 // TicketingCodes lists what ticketing.bpmn does with the error codes of each task's handler.
 func TicketingCodes() []worker.ModelCodes {
 	return []worker.ModelCodes{
-		{Element: "ticketRequest", JobType: JobTicketRequest, Boundary: []string{CodeOutcomeUnknown}, Any: true},
-		{Element: "ticketFollowUp", JobType: JobTicketFollowUp, Any: true},
-		{Element: "ticketRecord", JobType: JobTicketRecord, Any: true},
+		{Element: "ticketRequest", JobType: JobTicketRequest, Boundary: []string{CodeOutcomeUnknown}, Throws: []string{CodeTicketingRefused}, Any: true},
+		{Element: "ticketFollowUp", JobType: JobTicketFollowUp, Throws: []string{CodeTicketingRefused}, Any: true},
+		{Element: "ticketRecord", JobType: JobTicketRecord, Throws: []string{CodeSagaGivenUp}, Any: true},
 	}
 }
 

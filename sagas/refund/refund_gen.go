@@ -2,14 +2,13 @@
 //
 // Made from:
 //
-//	refund.bpmn sha256:92871bf88c2e59e5b9945b414d88eb821e14222d74a2b12e8dd12c4001357567
-//	refund.example.json sha256:f02d8857400868bc6f6b931dbe00a889516c06b330a0b3cff964a45de9676c59
+//	refund.bpmn sha256:9b33829ce66c1f1334c0c540ef86fe7c7bda5f9a75ed5faa1ca1fab1c6303ba5
+//	refund.example.json sha256:a9ff15e52d9f8ff635e3d669d95eafc1d0dc75fc4cfcb2eb238a61c5aceba9ed
 
-package travel
+package refund
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/vitrip/journeyman/worker"
 )
@@ -102,9 +101,8 @@ type RefundApproveIn struct {
 
 // RefundApproveOut is the output of "refund.approve": what the model's output mappings read.
 type RefundApproveOut struct {
-	// The model does not tell the type of Amount: say it with a property or an example.
-	Amount       json.RawMessage `json:"amount"`
-	SagaDecision string          `json:"sagaDecision"`
+	Amount       int64  `json:"amount"`
+	SagaDecision string `json:"sagaDecision"`
 }
 
 // RefundApproveHandler serves "refund.approve". Make one with RefundApproveTx or RefundApproveExternal.
@@ -114,13 +112,15 @@ type RefundApproveHandler struct{ handler worker.Handler }
 func (h RefundApproveHandler) Handler() worker.Handler { return h.handler }
 
 // RefundApproveTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func RefundApproveTx(f worker.Func[RefundApproveIn, RefundApproveOut], opts ...worker.Option) RefundApproveHandler {
-	return RefundApproveHandler{worker.Transactional(f, opts...)}
+	return RefundApproveHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodeRefundIncomplete, CodeSagaGivenUp)}, opts...)...)}
 }
 
 // RefundApproveExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func RefundApproveExternal[Res any](r worker.Remote[RefundApproveIn, Res, RefundApproveOut], opts ...worker.Option) RefundApproveHandler {
-	return RefundApproveHandler{worker.External(r, opts...)}
+	return RefundApproveHandler{worker.External(r, append([]worker.Option{worker.Throws(CodeRefundIncomplete, CodeSagaGivenUp)}, opts...)...)}
 }
 
 // RefundFollowUpIn is the input of "refund.follow-up".
@@ -142,13 +142,15 @@ type RefundFollowUpHandler struct{ handler worker.Handler }
 func (h RefundFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // RefundFollowUpTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func RefundFollowUpTx(f worker.Func[RefundFollowUpIn, RefundFollowUpOut], opts ...worker.Option) RefundFollowUpHandler {
-	return RefundFollowUpHandler{worker.Transactional(f, opts...)}
+	return RefundFollowUpHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodeRefundRefused)}, opts...)...)}
 }
 
 // RefundFollowUpExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func RefundFollowUpExternal[Res any](r worker.Remote[RefundFollowUpIn, Res, RefundFollowUpOut], opts ...worker.Option) RefundFollowUpHandler {
-	return RefundFollowUpHandler{worker.External(r, opts...)}
+	return RefundFollowUpHandler{worker.External(r, append([]worker.Option{worker.Throws(CodeRefundRefused)}, opts...)...)}
 }
 
 // RefundPayIn is the input of "refund.pay".
@@ -169,13 +171,15 @@ type RefundPayHandler struct{ handler worker.Handler }
 func (h RefundPayHandler) Handler() worker.Handler { return h.handler }
 
 // RefundPayTx makes a handler that does everything inside its transaction.
+// It may throw the codes that the model declares.
 func RefundPayTx(f worker.Func[RefundPayIn, RefundPayOut], opts ...worker.Option) RefundPayHandler {
-	return RefundPayHandler{worker.Transactional(f, opts...)}
+	return RefundPayHandler{worker.Transactional(f, append([]worker.Option{worker.Throws(CodeRefundRefused)}, opts...)...)}
 }
 
 // RefundPayExternal makes a handler that calls another system outside any transaction.
+// It may throw the codes that the model declares.
 func RefundPayExternal[Res any](r worker.Remote[RefundPayIn, Res, RefundPayOut], opts ...worker.Option) RefundPayHandler {
-	return RefundPayHandler{worker.External(r, opts...)}
+	return RefundPayHandler{worker.External(r, append([]worker.Option{worker.Throws(CodeRefundRefused)}, opts...)...)}
 }
 
 // SegmentFollowUpIn is the input of "segment.follow-up".
@@ -200,9 +204,11 @@ type SegmentFollowUpOut struct {
 
 // SegmentFollowUpOutResult is the field "result" of [SegmentFollowUpOut].
 type SegmentFollowUpOutResult struct {
-	Amount  int64  `json:"amount"`
-	Segment string `json:"segment"`
-	Status  string `json:"status"`
+	Amount      int64   `json:"amount"`
+	Code        *string `json:"code,omitempty"`
+	OperationID string  `json:"operationId"`
+	Segment     string  `json:"segment"`
+	Status      string  `json:"status"`
 }
 
 // SegmentFollowUpHandler serves "segment.follow-up". Make one with SegmentFollowUpTx or SegmentFollowUpExternal.
@@ -252,9 +258,11 @@ type SegmentRefundOut struct {
 
 // SegmentRefundOutResult is the field "result" of [SegmentRefundOut].
 type SegmentRefundOutResult struct {
-	Amount  int64  `json:"amount"`
-	Segment string `json:"segment"`
-	Status  string `json:"status"`
+	Amount      int64   `json:"amount"`
+	Code        *string `json:"code,omitempty"`
+	OperationID string  `json:"operationId"`
+	Segment     string  `json:"segment"`
+	Status      string  `json:"status"`
 }
 
 // SegmentRefundHandler serves "segment.refund". Make one with SegmentRefundTx or SegmentRefundExternal.
@@ -288,9 +296,9 @@ func RefundCodes() []worker.ModelCodes {
 	return []worker.ModelCodes{
 		{Element: "segmentRefund", JobType: JobSegmentRefund, Boundary: []string{CodeOutcomeUnknown}, Any: true},
 		{Element: "segmentFollowUp", JobType: JobSegmentFollowUp, Any: true},
-		{Element: "refundApprove", JobType: JobRefundApprove, Any: true},
-		{Element: "refundPay", JobType: JobRefundPay, Boundary: []string{CodeOutcomeUnknown, CodeRefundRefused}},
-		{Element: "payFollowUp", JobType: JobRefundFollowUp, Boundary: []string{CodeRefundRefused}},
+		{Element: "refundApprove", JobType: JobRefundApprove, Throws: []string{CodeRefundIncomplete, CodeSagaGivenUp}, Any: true},
+		{Element: "refundPay", JobType: JobRefundPay, Boundary: []string{CodeOutcomeUnknown, CodeRefundRefused}, Throws: []string{CodeRefundRefused}},
+		{Element: "payFollowUp", JobType: JobRefundFollowUp, Boundary: []string{CodeRefundRefused}, Throws: []string{CodeRefundRefused}},
 	}
 }
 

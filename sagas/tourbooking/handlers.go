@@ -1,0 +1,65 @@
+package tourbooking
+
+import (
+	"github.com/vitrip/journeyman/worker"
+)
+
+//go:generate journeyman generate ../../bpmn/models/tour-booking.bpmn
+
+// handlers are the handlers of tour-booking.bpmn.
+type handlers struct {
+	flight, hotel, transfer desk
+	till                    till
+	confirm                 confirmation
+	honoured                worker.Option // how long suppliers honour an idempotency key
+	sla                     worker.Option
+}
+
+var _ TourBookingHandlers = handlers{}
+
+// FlightReserve reserves the flight.
+func (h handlers) FlightReserve() FlightReserveHandler {
+	in := func(in FlightReserveIn) offer { return offer{Offer: in.Offer, Travellers: in.Travellers} }
+	out := func(id string) FlightReserveOut { return FlightReserveOut{ReservationID: id} }
+	return FlightReserveExternal(reservation(h.flight, in, out), FlightReserveUndo(cancellation[FlightReserveIn](h.flight)), worker.Orphan(worker.Undo), h.honoured, h.sla)
+}
+
+// FlightFollowUp finds out what became of a reservation with an unknown outcome.
+func (h handlers) FlightFollowUp() FlightFollowUpHandler {
+	forward := func(in FlightFollowUpIn) string { return in.ForwardOperationID }
+	out := func(id string) FlightFollowUpOut { return FlightFollowUpOut{ReservationID: id} }
+	return FlightFollowUpExternal(followUp(h.flight, forward, out), FlightFollowUpUndo(followUpCancellation(h.flight, forward)),
+		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA))
+}
+
+// HotelReserve reserves the hotel. The hotel ignores idempotency keys.
+func (h handlers) HotelReserve() HotelReserveHandler {
+	in := func(in HotelReserveIn) offer {
+		return offer{Offer: in.Offer, Travellers: in.Travellers, Nights: in.Nights}
+	}
+	out := func(id string) HotelReserveOut { return HotelReserveOut{ReservationID: id} }
+	return HotelReserveExternal(reservation(h.hotel, in, out), HotelReserveUndo(cancellation[HotelReserveIn](h.hotel)), worker.Orphan(worker.Undo), worker.KeyIgnored(), h.sla)
+}
+
+// HotelFollowUp finds out what became of a reservation with an unknown outcome.
+func (h handlers) HotelFollowUp() HotelFollowUpHandler {
+	forward := func(in HotelFollowUpIn) string { return in.ForwardOperationID }
+	out := func(id string) HotelFollowUpOut { return HotelFollowUpOut{ReservationID: id} }
+	return HotelFollowUpExternal(followUp(h.hotel, forward, out), HotelFollowUpUndo(followUpCancellation(h.hotel, forward)),
+		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA))
+}
+
+// TransferReserve reserves the transfer.
+func (h handlers) TransferReserve() TransferReserveHandler {
+	in := func(in TransferReserveIn) offer { return offer{Offer: in.Offer, Travellers: in.Travellers} }
+	out := func(id string) TransferReserveOut { return TransferReserveOut{ReservationID: id} }
+	return TransferReserveExternal(reservation(h.transfer, in, out), TransferReserveUndo(cancellation[TransferReserveIn](h.transfer)), worker.Orphan(worker.Undo), h.honoured, h.sla)
+}
+
+// TransferFollowUp finds out what became of a reservation with an unknown outcome.
+func (h handlers) TransferFollowUp() TransferFollowUpHandler {
+	forward := func(in TransferFollowUpIn) string { return in.ForwardOperationID }
+	out := func(id string) TransferFollowUpOut { return TransferFollowUpOut{ReservationID: id} }
+	return TransferFollowUpExternal(followUp(h.transfer, forward, out), TransferFollowUpUndo(followUpCancellation(h.transfer, forward)),
+		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA))
+}
