@@ -16,6 +16,8 @@ type Catalog struct {
 	services map[string]string // service name → domain
 	entries  map[typeVersion]Entry
 	signed   []SignOff
+
+	encryption map[Class]Encryption
 }
 
 type typeVersion struct {
@@ -34,6 +36,7 @@ type Entry struct {
 	Consumers      []string
 	Exceptions     []Exception
 	PartitionKey   string // always "businessKey" for now
+	OrderScope     string // messages of a key in one scope are strictly ordered across its topics; "" = no such promise
 	IdempotencyKey string // DedupMessageID, DedupOperationID or DedupData
 	RetentionDays  int
 	Financial      bool
@@ -45,6 +48,7 @@ type Entry struct {
 	PII            string // "none" or who agreed to what
 	Topic          string
 	Partitions     int
+	Encryption     Encryption // of the class, EncryptNone or how its bodies are kept
 }
 
 // Exception records that a service of another domain may stage a type.
@@ -143,10 +147,48 @@ func (c *Catalog) MayStage(e Entry, producer string) error {
 	return fmt.Errorf("message type %s v%d: owned by domain %q, staged by %q of domain %q without a recorded exception", e.Type, e.Version, e.Owner, producer, domain)
 }
 
+// Encryption gives how the bodies of a class are kept, [EncryptNone] when the catalog says nothing of it.
+func (c *Catalog) Encryption(class Class) Encryption { return c.encryption[class] }
+
+// Encrypts reports whether bodies of any class are encrypted, so that keys are needed.
+func (c *Catalog) Encrypts() bool { return len(c.encryption) > 0 }
+
+// Scope lists the entries whose messages share a strict order, by type and version; none for "".
+func (c *Catalog) Scope(scope string) []Entry {
+	return slices.DeleteFunc(c.Entries(), func(e Entry) bool { return scope == "" || e.OrderScope != scope })
+}
+
+// Complete refuses entries that leave something to guess which [ParseCatalog]
+// has no default for (spec E3): consumers, a schema, what the operator does, and
+// whether personal data is agreed ("none", or who agreed to what). All are named
+// at once. A service calls it at start-up, `journeyman events check` in CI.
+func (c *Catalog) Complete() error {
+	p := &problems{}
+	for _, e := range c.Entries() {
+		for _, field := range []struct {
+			name string
+			ok   bool
+			want string
+		}{
+			{"consumers", len(e.Consumers) > 0, "at least one"},
+			{"schema", e.Schema != nil, "a JSON Schema of the data"},
+			{"operator_action", strings.TrimSpace(e.OperatorAction) != "", "what the operator does with a dead letter"},
+			{"pii", strings.TrimSpace(e.PII) != "", `"none", or who agreed to what`},
+		} {
+			p.check(field.ok, "message type %s v%d: %s: missing, want %s", e.Type, e.Version, field.name, field.want)
+		}
+	}
+	if len(p.list) > 0 {
+		return &CatalogError{Problems: p.list}
+	}
+	return nil
+}
+
 // Merge joins catalogs. A type and version in two of them, a service in two
-// domains, and one topic with two partition counts are refused, all at once.
+// domains, one topic with two partition counts and a class with two ways of
+// encryption are refused, all at once.
 func Merge(catalogs ...*Catalog) (*Catalog, error) {
-	out := &Catalog{services: map[string]string{}, entries: map[typeVersion]Entry{}}
+	out := &Catalog{services: map[string]string{}, entries: map[typeVersion]Entry{}, encryption: map[Class]Encryption{}}
 	var problems []string
 	for _, c := range catalogs {
 		out.domains = append(out.domains, c.domains...)
@@ -157,6 +199,12 @@ func Merge(catalogs ...*Catalog) (*Catalog, error) {
 			}
 			out.services[service] = domain
 		}
+		for class, how := range c.encryption {
+			if old, ok := out.encryption[class]; ok && old != how {
+				problems = append(problems, fmt.Sprintf("encryption of class %s: %s in one catalog, %s in another", class, old, how))
+			}
+			out.encryption[class] = how
+		}
 		for k, e := range c.entries {
 			if _, ok := out.entries[k]; ok {
 				problems = append(problems, fmt.Sprintf("message type %s v%d: in two catalogs, want a single owner", k.name, k.version))
@@ -166,12 +214,20 @@ func Merge(catalogs ...*Catalog) (*Catalog, error) {
 	}
 	slices.Sort(out.domains)
 	out.domains = slices.Compact(out.domains)
+	out.applyEncryption()
 	problems = append(problems, topicProblems(out.Entries())...)
 	if len(problems) > 0 {
 		slices.Sort(problems)
 		return nil, &CatalogError{Problems: problems}
 	}
 	return out, nil
+}
+
+func (c *Catalog) applyEncryption() {
+	for k, e := range c.entries {
+		e.Encryption = c.encryption[e.Class]
+		c.entries[k] = e
+	}
 }
 
 // CatalogError lists everything that is wrong with a catalog.
@@ -199,6 +255,10 @@ func topicProblems(entries []Entry) []string {
 		if f.Class != e.Class {
 			problems = append(problems, fmt.Sprintf("topic %s: class %s for %s v%d, %s for %s v%d",
 				e.Topic, f.Class, f.Type, f.Version, e.Class, e.Type, e.Version))
+		}
+		if f.OrderScope != e.OrderScope {
+			problems = append(problems, fmt.Sprintf("topic %s: order_scope %q for %s v%d, %q for %s v%d",
+				e.Topic, f.OrderScope, f.Type, f.Version, e.OrderScope, e.Type, e.Version))
 		}
 	}
 	return problems

@@ -17,6 +17,8 @@ type catalogFile struct {
 	Services map[string]string `yaml:"services"`
 	Messages []entryFile       `yaml:"messages"`
 	Signed   []SignOff         `yaml:"signed_off"`
+
+	Encryption map[Class]Encryption `yaml:"encryption"`
 }
 
 type entryFile struct {
@@ -29,6 +31,7 @@ type entryFile struct {
 	Consumers      []string    `yaml:"consumers"`
 	Exceptions     []Exception `yaml:"exceptions"`
 	PartitionKey   string      `yaml:"partition_key"`
+	OrderScope     string      `yaml:"order_scope"`
 	IdempotencyKey string      `yaml:"idempotency_key"`
 	RetentionDays  *int        `yaml:"retention_days"`
 	Financial      bool        `yaml:"financial"`
@@ -49,14 +52,21 @@ const (
 	maxName       = 200 // bytes of a topic or type name; Kafka takes 249
 )
 
+// scopeOfTopic as order_scope means that each topic is a scope of its own.
+const scopeOfTopic = "topic"
+
 var topicName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`) //nolint:gochecknoglobals // compiled once
 
 // ParseCatalog reads a catalog file and checks it. Every mistake is named in
 // one *[CatalogError]: the entry, the field, the value and what was expected.
 // Unknown fields are mistakes. Left out fields: version 1, kind event,
-// partition_key businessKey, idempotency_key messageId, retention by class
-// (spec Z13), retry [DefaultRetry], poisoned_after one more than the schedule's
-// length, dlq [DefaultDLQ], topic [Topic], partitions [DefaultPartitions].
+// partition_key businessKey, idempotency_key messageId, for commands
+// data.idempotencyKey (spec D2), retention by class (spec Z13), retry
+// [DefaultRetry], poisoned_after one more than the schedule's length, dlq
+// [DefaultDLQ], topic [Topic], partitions [DefaultPartitions], order_scope
+// "topic" for class saga and none for others. encryption says for each class
+// how its bodies are kept (see [Encryption]); a class that is left out is not encrypted.
+// What has no default may be left out; [Catalog.Complete] asks for it.
 func ParseCatalog(text []byte) (*Catalog, error) {
 	var file catalogFile
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -73,8 +83,13 @@ func ParseCatalog(text []byte) (*Catalog, error) {
 	if err := dec.Decode(new(catalogFile)); !errors.Is(err, io.EOF) {
 		return nil, &CatalogError{Problems: []string{"file holds more than one YAML document"}}
 	}
-	c := &Catalog{services: map[string]string{}, entries: map[typeVersion]Entry{}}
+	c := &Catalog{services: map[string]string{}, entries: map[typeVersion]Entry{}, encryption: map[Class]Encryption{}}
 	p := &problems{}
+	for class, how := range file.Encryption {
+		p.check(class.Valid(), "encryption: class %q, want one of %v", class, Classes())
+		p.check(how == EncryptAtRest || how == EncryptEndToEnd, "encryption: %q for class %s, want %s or %s", how, class, EncryptAtRest, EncryptEndToEnd)
+		c.encryption[class] = how
+	}
 	c.domains = append(slices.Clone(file.Domains), PlatformDomain)
 	slices.Sort(c.domains)
 	c.domains = slices.Compact(c.domains)
@@ -99,6 +114,7 @@ func ParseCatalog(text []byte) (*Catalog, error) {
 		s.Version = max(s.Version, 1)
 		c.signed = append(c.signed, s)
 	}
+	c.applyEncryption()
 	p.list = append(p.list, topicProblems(c.Entries())...)
 	if len(p.list) > 0 {
 		return nil, &CatalogError{Problems: p.list}
@@ -124,7 +140,7 @@ func (f entryFile) entry(p *problems, i int, c *Catalog) Entry {
 		Type: f.Type, Version: or(f.Version, 1), Kind: f.Kind, Class: f.Class, Owner: f.Owner, Producers: f.Producers,
 		Consumers: f.Consumers, Exceptions: f.Exceptions, PartitionKey: f.PartitionKey, IdempotencyKey: f.IdempotencyKey,
 		Financial: f.Financial, Schema: f.Schema, DLQ: f.DLQ, OperatorAction: f.OperatorAction, PII: f.PII,
-		Topic: f.Topic, Partitions: or(f.Partitions, DefaultPartitions), Retry: DefaultRetry(),
+		Topic: f.Topic, Partitions: or(f.Partitions, DefaultPartitions), Retry: DefaultRetry(), OrderScope: f.OrderScope,
 	}
 	who := fmt.Sprintf("messages[%d]", i)
 	if e.Type != "" {
@@ -133,9 +149,18 @@ func (f entryFile) entry(p *problems, i int, c *Catalog) Entry {
 	wrong := func(ok bool, format string, args ...any) { p.check(ok, who+": "+format, args...) }
 	setDefault(&e.Kind, KindEvent)
 	setDefault(&e.PartitionKey, "businessKey")
+	if e.Kind == KindCommand {
+		setDefault(&e.IdempotencyKey, DedupData)
+	}
 	setDefault(&e.IdempotencyKey, DedupMessageID)
 	setDefault(&e.DLQ, DefaultDLQ)
 	setDefault(&e.Topic, Topic(e.Type, e.Version))
+	if e.Class == ClassSaga {
+		setDefault(&e.OrderScope, scopeOfTopic)
+	}
+	if e.OrderScope == scopeOfTopic {
+		e.OrderScope = e.Topic
+	}
 	e.RetentionDays = or(f.RetentionDays, e.Class.retentionDays(e.Financial))
 
 	if err := CheckName(e.Kind, e.Type, c.domains); err != nil {
@@ -148,6 +173,10 @@ func (f entryFile) entry(p *problems, i int, c *Catalog) Entry {
 	wrong(e.PartitionKey == "businessKey", "partition_key %q, want businessKey", e.PartitionKey)
 	wrong(slices.Contains([]string{DedupMessageID, DedupOperationID, DedupData}, e.IdempotencyKey),
 		"idempotency_key %q, want %s, %s or %s", e.IdempotencyKey, DedupMessageID, DedupOperationID, DedupData)
+	wrong(e.Kind != KindCommand || e.IdempotencyKey != DedupMessageID, "idempotency_key %q of a command, want %s or %s: a command that is sent again has another messageId",
+		e.IdempotencyKey, DedupData, DedupOperationID)
+	wrong(e.OrderScope == "" || topicName.MatchString(e.OrderScope) && len(e.OrderScope) <= maxName, "order_scope %q, want %q or a name of up to %d of a-z, 0-9, '.', '_', '-'", e.OrderScope, scopeOfTopic, maxName)
+	wrong(e.OrderScope == "" || e.Class.Ordered(), "order_scope %q, want none: class %s promises no order", e.OrderScope, e.Class)
 	wrong(e.RetentionDays >= 1, "retention_days %d, want 1 or more", e.RetentionDays)
 	if e.Financial || e.Class == ClassAudit || e.Class == ClassCompliance {
 		wrong(e.RetentionDays >= sevenYears, "retention_days %d, want at least %d for audit, compliance and financial types", e.RetentionDays, sevenYears)

@@ -10,7 +10,7 @@ const (
 	ClassDomain      Class = "domain"      // at least once, ordered per entity
 	ClassAnalytical  Class = "analytical"  // at least once, best-effort order, small loss allowed under pressure
 	ClassSaga        Class = "saga"        // effectively once by idempotent consumers, strictly ordered per saga
-	ClassAudit       Class = "audit"       // at least once, append-only, ordered by time
+	ClassAudit       Class = "audit"       // at least once, append-only, chained by hashes, ordered by time
 	ClassOperational Class = "operational" // at least once, best-effort order
 	ClassCompliance  Class = "compliance"  // at least once, immutable, ordered by time
 )
@@ -25,6 +25,25 @@ func (c Class) Valid() bool { return slices.Contains(Classes(), c) }
 
 // Ordered reports whether consumers must keep the order of a business key, retries included.
 func (c Class) Ordered() bool { return c != ClassAnalytical && c != ClassOperational }
+
+// Sheds reports whether messages may be dropped under pressure.
+func (c Class) Sheds() bool { return c == ClassAnalytical }
+
+// Chained reports whether messages are linked by hashes, so that tampering is evident.
+func (c Class) Chained() bool { return c == ClassAudit }
+
+// Immutable reports whether messages are kept in the append-only ledger (package outbox) beside the event log.
+func (c Class) Immutable() bool { return c == ClassAudit || c == ClassCompliance }
+
+// Encryption says how the bodies of a class are kept (spec E4).
+type Encryption string
+
+// The ways to keep bodies. Headers, among them ids and the business key, are never encrypted.
+const (
+	EncryptNone     Encryption = ""           // as they are
+	EncryptAtRest   Encryption = "at_rest"    // encrypted in every table; the broker gets them clear
+	EncryptEndToEnd Encryption = "end_to_end" // encrypted at the broker too; consumers need the keys
+)
 
 // retentionDays is the default of the class (spec Z13).
 func (c Class) retentionDays(financial bool) int {

@@ -56,6 +56,20 @@ const (
 	HeaderEnv               = "env"
 	HeaderTraceparent       = "traceparent"
 	HeaderSequence          = "sequence"
+
+	// HeaderPreviousSequence is the sequence of the message before this one of the
+	// same business key in the same order scope, "0" for the first. Only messages
+	// whose entry has an OrderScope carry it; consumers find gaps by it.
+	HeaderPreviousSequence = "previous_sequence"
+	// HeaderEncryption says that the body is encrypted, and how: "jms1".
+	HeaderEncryption = "encryption"
+	// HeaderAuditChain, HeaderAuditLink, HeaderAuditPrevious and HeaderAuditHash
+	// are a message's place in the hash chain of its class (package events/audit):
+	// the chain's name, the number in it from 1, the hash of the message before it and its own, both in hex.
+	HeaderAuditChain    = "audit_chain"
+	HeaderAuditLink     = "audit_link"
+	HeaderAuditPrevious = "audit_previous"
+	HeaderAuditHash     = "audit_hash"
 )
 
 // TimeFormat is how times stand in bodies and headers: RFC 3339 in UTC with microseconds, as PostgreSQL keeps them.
