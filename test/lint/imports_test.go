@@ -44,8 +44,9 @@ var may = map[string][]string{ //nolint:gochecknoglobals // a table
 	"dedup":             {"outcome", "internal/postgres", "internal/crash", "internal/rule"},
 	"outbox":            {"events", "internal/postgres", "internal/crash", "internal/rule"},
 	"events/inbox":      {"events", "outbox", "outcome", "internal/postgres", "internal/crash", "internal/rule"},
+	"events/webhook":    {"events", "outbox", "outcome", "internal/postgres", "internal/crash"},
 	"worker":            {"zeebe", "dedup", "outbox", "events", "outcome", "internal/crash", "internal/rule", "internal/postgres"},
-	"sagas":             {"worker", "events/inbox", "zeebe", "dedup", "outbox", "events", "outcome", "bpmn", "internal/crash", "internal/rule", "internal/postgres"},
+	"sagas":             {"worker", "events/inbox", "events/webhook", "zeebe", "dedup", "outbox", "events", "outcome", "bpmn", "internal/crash", "internal/rule", "internal/postgres"},
 	"operator":          {"sagas", "worker", "zeebe", "zeebe/rest", "dedup", "outbox", "events", "events/inbox", "outcome", "bpmn", "internal/postgres"},
 	"engine/...":        {"bpmn", "bpmn/feel", "bpmn/isotime", "engine/..."},
 }
