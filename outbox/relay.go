@@ -55,6 +55,7 @@ type Relay struct {
 	lanes  []*lane
 	outage outage
 	stats  counters
+	newDay chan struct{} // a day of the event log was made on demand: look for old ones
 
 	running atomic.Bool
 }
@@ -73,7 +74,7 @@ func NewRelay(db *pgxpool.Pool, pub events.Publisher, cfg RelayConfig) (*Relay, 
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("outbox relay: %w", err)
 	}
-	r := &Relay{db: db, pub: pub, cfg: cfg, sql: render(cfg.Schema), own: shards{held: map[int16]lease{}}}
+	r := &Relay{db: db, pub: pub, cfg: cfg, sql: render(cfg.Schema), own: shards{held: map[int16]lease{}}, newDay: make(chan struct{}, 1)}
 	for no := range cfg.Lanes {
 		r.lanes = append(r.lanes, &lane{
 			Relay: r, no: no, woken: make(chan struct{}, 1), slow: map[int16]slow{}, absent: map[string]time.Time{},

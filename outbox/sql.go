@@ -12,6 +12,9 @@ type statements struct {
 	releasing, drain, ackParked, endRelease  string
 	holdAgain                                string
 	logDays, logToday, logLock, logTryLock   string
+	dayStands, dayReopen, dayDropped         string
+	logPage, logSettle, logNow, logPolicy    string
+	logSetPolicy, logDayList                 string
 	parked, startRelease, skip               string
 	backlog, backlogParked                   string
 }
@@ -127,6 +130,37 @@ func render(schema string) statements {
 		logDays: r(`
 			SELECT c.relname FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
 			WHERE i.inhparent = '{{schema}}.event_log'::regclass ORDER BY c.relname`),
+
+		// Is the log archived, is the day $1 verified, does it still hold what was archived? Reads one partition whole.
+		dayStands: r(`
+			SELECT p.archive, coalesce(d.state = 'verified', false), coalesce(d.rows = c.n AND d.id_sum = c.ids, false)
+			FROM {{schema}}.event_log_policy p
+			LEFT JOIN {{schema}}.event_log_day d ON d.day = $1::date
+			LEFT JOIN LATERAL (
+				SELECT count(*) AS n, coalesce(sum(e.id), 0) AS ids FROM {{schema}}.event_log e
+				WHERE e.logged_at >= $1::date::timestamp AT TIME ZONE 'UTC' AND e.logged_at < ($1::date + 1)::timestamp AT TIME ZONE 'UTC') c
+				ON p.archive AND d.state = 'verified'`),
+		dayReopen:  r(`UPDATE {{schema}}.event_log_day SET state = 'writing', verified_at = NULL WHERE day = $1::date`),
+		dayDropped: r(`UPDATE {{schema}}.event_log_day SET state = 'dropped', dropped_at = {{schema}}.now() WHERE day = $1::date`),
+
+		// Reading the event log: one page after ($1, $2), before $3, of types that match $4 and keys $5. By index event_log_time.
+		logPage: r(`
+			SELECT logged_at, shard, id, event_id::text, type, version, class, topic, business_key, seq, operation_id, headers, body, occurred_at, created_at
+			FROM {{schema}}.event_log
+			WHERE logged_at >= $1 AND (logged_at, id) > ($1, $2::bigint) AND logged_at < $3
+				AND ($4::text[] IS NULL OR type ~ ANY ($4)) AND ($5::text[] IS NULL OR business_key = ANY ($5))
+			ORDER BY logged_at, id LIMIT $6`),
+		// Held for a moment: whoever wrote to the log before has committed when it is granted.
+		logSettle:    r(`LOCK TABLE ONLY {{schema}}.event_log IN SHARE MODE`),
+		logNow:       r(`SELECT {{schema}}.now()`),
+		logPolicy:    r(`SELECT archive FROM {{schema}}.event_log_policy`),
+		logSetPolicy: r(`UPDATE {{schema}}.event_log_policy SET archive = $1, changed_by = $2, reason = $3, changed_at = {{schema}}.now() WHERE archive <> $1`),
+		logDayList: r(`
+			SELECT coalesce(p.day, d.day), p.day IS NOT NULL, coalesce(d.state, ''), coalesce(d.rows, 0), d.verified_at, d.dropped_at
+			FROM (
+				SELECT to_date(right(c.relname, 8), 'YYYYMMDD') AS day FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
+				WHERE i.inhparent = '{{schema}}.event_log'::regclass AND c.relname ~ '^event_log_[0-9]{8}$') p
+			FULL JOIN {{schema}}.event_log_day d ON d.day = p.day ORDER BY 1`),
 
 		// For operators.
 

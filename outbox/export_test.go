@@ -1,0 +1,6 @@
+package outbox
+
+import "context"
+
+// DropDays makes one pass of what the relay does every hour.
+func DropDays(r *Relay, ctx context.Context) error { return r.dropDays(ctx, true) } //nolint:revive // the receiver comes first
