@@ -78,12 +78,14 @@ func (c *Core) activate(e *Element) {
 func (c *Core) activateProcess(e *Element) {
 	e.State = Active
 	inst := e.Inst
-	if len(inst.starts) > 0 {
-		c.startAt(e, inst.starts, nil)
+	begin, doc, starts := inst.start, inst.startDoc, inst.starts
+	inst.start, inst.startDoc, inst.starts = nil, nil, nil // they name elements of this version: a migration must not find them
+	if len(starts) > 0 {
+		c.startAt(e, starts, nil)
 		return
 	}
-	s := c.newElement(inst.start, e)
-	s.doc, s.triggered = inst.startDoc, true
+	s := c.newElement(begin, e)
+	s.doc, s.triggered = doc, true
 	c.push(opActivate, s)
 }
 

@@ -44,6 +44,9 @@ func (c *Core) leave(e *Element) {
 	c.unsubscribe(e)
 	c.remember(e)
 	c.finish(e, Completed)
+	if e.Inst.stopping {
+		return
+	}
 	if throw != nil {
 		c.handlerDone(throw)
 		return

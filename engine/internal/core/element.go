@@ -46,6 +46,7 @@ type Element struct {
 	task        *UserTask       // native user task
 	child       *Instance       // called process instance
 	incident    *Incident       // active incident of a step of this element
+	incidents   int             // active incidents here, inside and in called instances
 	triggered   bool            // an event instance whose event already happened
 	espStart    *Node           // event subprocess: its triggered start event
 	startNodes  []*Node         // subprocess: elements to start at instead of its start event
@@ -70,10 +71,13 @@ type Instance struct {
 	vars      []*Variable
 	lock      string // message start lock held, empty when none
 	corrKey   string
-	incidents int   // active incidents
-	start     *Node // the start event to begin with
-	startDoc  Doc   // variables of a message, timer or signal start
-	starts    []*Node
+	tasks     []*UserTask
+	start     *Node    // the start event to begin with; nil once the instance has begun
+	startDoc  Doc      // variables of a message, timer or signal start
+	starts    []*Node  // start instructions
+	stopAfter []string // runtime instructions: ends the instance when an element of these ends
+	stopping  bool     // one of them has ended: the instance ends in a step of its own
+	tags      []string
 }
 
 func (e *Element) ended() bool { return e.State >= Completed }
@@ -113,6 +117,7 @@ func (c *Core) enter(n *Node, scope *Element) *Element {
 // finish ends e and takes it out of its scope; flows and scope completion are the caller's.
 func (c *Core) finish(e *Element, s State) {
 	e.State, e.End = s, c.now
+	c.stopWhenAsked(e)
 	if p := e.Parent; p != nil {
 		if e.prev != nil {
 			e.prev.next = e.next

@@ -47,7 +47,20 @@ func (c *Core) addIncident(inc *Incident) {
 	c.incidents[inc.Key] = inc
 	c.incOrder = append(c.incOrder, inc)
 	inc.El.Inst.incs = append(inc.El.Inst.incs, inc)
-	inc.El.Inst.incidents++
+	inc.El.count(1)
+}
+
+// count adds n to the active incidents of e and of all that stands around it,
+// calling instances included: each shows that it has one.
+func (e *Element) count(n int) {
+	for e != nil {
+		e.incidents += n
+		if e.Parent == nil {
+			e = e.Inst.Caller
+			continue
+		}
+		e = e.Parent
+	}
 }
 
 // closeIncident marks inc as resolved without running anything.
@@ -56,7 +69,7 @@ func (c *Core) closeIncident(inc *Incident) {
 		return
 	}
 	inc.Active = false
-	inc.El.Inst.incidents--
+	inc.El.count(-1)
 	if inc.Job != nil {
 		inc.Job.incident = nil
 	} else {

@@ -9,6 +9,8 @@ type Creation struct {
 	Version    int32 // -1 = latest
 	Vars       Doc
 	Start      []string // start instructions: element ids; empty = none start event
+	StopAfter  []string // runtime instructions: the instance is terminated when one of these elements ends
+	Tags       []string
 }
 
 // newInstance creates the instance and queues its activation.
@@ -51,8 +53,13 @@ func (c *Core) CreateInstance(r Creation) (*Instance, error) {
 	if len(starts) == 0 && p.root.start == nil {
 		return nil, reject(intent, InvalidState, "Expected to create instance of process with none start event, but there is no such event")
 	}
+	for _, id := range r.StopAfter {
+		if n := p.nodes[id]; n == nil || n.Parent == nil {
+			return nil, reject(intent, InvalidArgument, "Expected to create instance of process with runtime instructions but no element found with id '%s'.", id)
+		}
+	}
 	inst := c.newInstance(p, nil)
-	inst.start, inst.starts = p.root.start, starts
+	inst.start, inst.starts, inst.stopAfter, inst.tags = p.root.start, starts, r.StopAfter, r.Tags
 	c.mergeLocal(inst.Root, r.Vars)
 	return inst, nil
 }

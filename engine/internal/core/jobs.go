@@ -281,6 +281,7 @@ type Activated struct {
 	Retries   int32
 	Deadline  time.Time
 	Variables string
+	Tags      []string // of the process instance
 }
 
 // maxBatch bounds the variables of one batch and of one job, just under gRPC's 4 MB.
@@ -351,6 +352,6 @@ func (c *Core) hand(j *Job, a Activation, vars string) *Activated {
 	return &Activated{
 		Job: j, Key: j.Key, Type: j.Type, Instance: e.Inst.Key, ProcessID: e.Inst.Process.ID, Version: e.Inst.Process.Version,
 		Process: e.Inst.Process.Key, ElementID: e.Node.ID, Element: e.Key, Headers: j.Headers, Worker: a.Worker,
-		Retries: j.Retries, Deadline: j.Deadline, Variables: vars,
+		Retries: j.Retries, Deadline: j.Deadline, Variables: vars, Tags: e.Inst.tags,
 	}
 }

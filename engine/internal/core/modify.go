@@ -13,7 +13,7 @@ type Modification struct {
 // ActivateInstruction activates one element.
 type ActivateInstruction struct {
 	ElementID string
-	Ancestor  int64 // flow scope instance to activate it in, 0 = the only one there is
+	Ancestor  int64 // flow scope instance to activate it in; 0 or less = the only one there is
 	Variables []VariableInstruction
 }
 
@@ -105,7 +105,7 @@ func unreachable(n *Node) string {
 
 // scopeFor finds the innermost existing scope around n.
 func (c *Core) scopeFor(inst *Instance, n *Node, ancestor int64, refuse func(string, ...any) error) (*Element, error) {
-	if ancestor != 0 {
+	if ancestor > 0 {
 		e := c.elements[ancestor]
 		if e == nil || e.Inst != inst || e.ended() {
 			return nil, refuse("activate instructions with an ancestor scope key that does not exist, or is not in an active state: '%d'", ancestor)

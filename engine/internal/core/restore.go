@@ -105,7 +105,7 @@ func (r *restorer) instances(s *savedCore) {
 			r.fail("process instance %d: process %d does not exist", x.Key, x.Process)
 			return
 		}
-		i := &Instance{Key: x.Key, Process: p, Depth: x.Depth, lock: x.Lock, corrKey: x.CorrKey, start: r.node(p, x.Start), startDoc: x.StartDoc}
+		i := &Instance{Key: x.Key, Process: p, Depth: x.Depth, lock: x.Lock, corrKey: x.CorrKey, start: r.node(p, x.Start), startDoc: x.StartDoc, tags: x.Tags, stopAfter: x.StopAfter}
 		for _, id := range x.Starts {
 			i.starts = append(i.starts, r.node(p, id))
 		}
@@ -262,7 +262,7 @@ func (r *restorer) incidents(s *savedCore) {
 		if !i.Active {
 			continue
 		}
-		e.Inst.incidents++
+		e.count(1)
 		if i.Job != nil {
 			i.Job.incident = i
 		} else {
@@ -293,6 +293,9 @@ func (r *restorer) tasks(s *savedCore) {
 			Priority: x.Priority, Created: x.Created.time(), Completed: x.Completed.time()}
 		r.c.userTasks[t.Key] = t
 		r.c.taskOrder = append(r.c.taskOrder, t)
+		if t.El.Inst != nil {
+			t.El.Inst.tasks = append(t.El.Inst.tasks, t)
+		}
 		if t.State == TaskCreated {
 			t.El.task = t
 		}

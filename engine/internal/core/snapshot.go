@@ -53,6 +53,8 @@ type savedInstance struct {
 	Start        string   `json:",omitempty"`
 	StartDoc     Doc      `json:",omitempty"`
 	Starts       []string `json:",omitempty"`
+	StopAfter    []string `json:",omitempty"`
+	Tags         []string `json:",omitempty"`
 }
 
 type savedElement struct {
@@ -237,12 +239,12 @@ func saveProcess(p *Process) savedProcess {
 }
 
 func saveInstance(i *Instance) savedInstance {
-	s := savedInstance{Key: i.Key, Process: i.Process.Key, Depth: i.Depth, Lock: i.lock, CorrKey: i.corrKey, StartDoc: i.startDoc, Starts: ids(i.starts), Start: idOf(i.start)}
+	s := savedInstance{Key: i.Key, Process: i.Process.Key, Depth: i.Depth, Lock: i.lock, CorrKey: i.corrKey, StartDoc: i.startDoc, Starts: ids(i.starts), Start: idOf(i.start), StopAfter: i.stopAfter, Tags: i.tags}
 	if i.Caller != nil {
 		s.Caller = i.Caller.Key
 	}
 	if i.Root.ended() {
-		s.Start, s.StartDoc, s.Starts = "", nil, nil
+		s.Start, s.StartDoc, s.Starts, s.StopAfter = "", nil, nil, nil
 	}
 	return s
 }

@@ -65,6 +65,7 @@ func (c *Core) createUserTask(e *Element) error {
 	e.task = t
 	c.userTasks[t.Key] = t
 	c.taskOrder = append(c.taskOrder, t)
+	e.Inst.tasks = append(e.Inst.tasks, t)
 	return nil
 }
 

@@ -85,7 +85,25 @@ func (c *Core) IsLatest(p *Process) bool {
 }
 
 // HasIncident reports an active incident in the instance or in one it called.
-func (c *Core) HasIncident(i *Instance) bool { return i.incidents > 0 }
+func (i *Instance) HasIncident() bool { return i.Root.incidents > 0 }
+
+// Elements yields the element instances of i, oldest first, i itself left out.
+func (i *Instance) Elements() iter.Seq[*Element] { return each(i.elements) }
+
+// Jobs yields the jobs of i, oldest first.
+func (i *Instance) Jobs() iter.Seq[*Job] { return each(i.jobs) }
+
+// Incidents yields the incidents of i, oldest first.
+func (i *Instance) Incidents() iter.Seq[*Incident] { return each(i.incs) }
+
+// FailedWithRetriesLeft reports that the last thing that happened to the job was a failure after which it can be tried again.
+func (j *Job) FailedWithRetriesLeft() bool { return j.Recorded == "FAILED" && j.Retries > 0 }
+
+// Tags are what the instance was created with, in that order.
+func (i *Instance) Tags() []string { return i.tags }
+
+// HasIncident reports an active incident of the element instance, inside it or in an instance it called.
+func (e *Element) HasIncident() bool { return e.incidents > 0 }
 
 // Variable finds a variable of e's own scope.
 func (e *Element) Variable(name string) (*Variable, bool) {

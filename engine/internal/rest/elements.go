@@ -36,9 +36,10 @@ func viewElement(e *core.Element) elementItem {
 	if v.ElementName == "" {
 		v.ElementName = e.Node.ID
 	}
+	v.HasIncident = e.HasIncident()
 	if inc := e.Incident(); inc != nil {
 		k := key(inc.Key)
-		v.HasIncident, v.IncidentKey = true, &k
+		v.IncidentKey = &k
 	}
 	if e.Parent != nil {
 		v.scope = e.Parent.Key
@@ -63,6 +64,10 @@ var elementSearch = searchable[elementItem]{
 		"endDate":                 {kindDate, func(e elementItem) any { return e.end }},
 		"elementInstanceScopeKey": {kindKey, func(e elementItem) any { return e.scope }},
 		"tenantId":                {kindString, func(e elementItem) any { return e.TenantID }},
+	},
+	plain: map[string]bool{
+		"elementInstanceKey": true, "processInstanceKey": true, "processDefinitionKey": true, "processDefinitionId": true, "elementId": true,
+		"elementName": true, "type": true, "incidentKey": true, "elementInstanceScopeKey": true, "tenantId": true,
 	},
 }
 

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"encoding/json"
-	"net/http"
 
 	"github.com/vitrip/journeyman/engine/internal/core"
 )
@@ -42,21 +41,4 @@ func variableFilter(filter map[string]json.RawMessage, name string) (func(scope 
 		}
 		return true
 	}, nil
-}
-
-// emptyFilter takes a list out of a filter that may only be empty: the embedded engine keeps nothing it could match.
-func emptyFilter(filter map[string]json.RawMessage, name string) error {
-	raw, ok := filter[name]
-	if !ok {
-		return nil
-	}
-	delete(filter, name)
-	var list []json.RawMessage
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return badFilter(name)
-	}
-	if len(list) > 0 {
-		return problemf(http.StatusBadRequest, "Request property [filter.%s] is not supported by the embedded engine.", name)
-	}
-	return nil
 }

@@ -57,6 +57,10 @@ var incidentSearch = searchable[incidentItem]{
 		"state":                {kindString, func(i incidentItem) any { return i.State }},
 		"tenantId":             {kindString, func(i incidentItem) any { return i.TenantID }},
 	},
+	plain: map[string]bool{
+		"incidentKey": true, "processDefinitionId": true, "processDefinitionKey": true, "processInstanceKey": true, "elementId": true,
+		"elementInstanceKey": true, "jobKey": true, "errorType": true, "errorMessage": true, "tenantId": true,
+	},
 }
 
 func (s *server) incidents(p *plan[incidentItem], of int64) (any, error) {

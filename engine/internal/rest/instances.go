@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -25,14 +24,15 @@ type instanceItem struct {
 	Tags                        []string `json:"tags"`
 
 	start, end time.Time
+	of         *core.Instance // only for filters, under the engine's lock
 }
 
-func viewInstance(c *core.Core, i *core.Instance) instanceItem {
+func viewInstance(i *core.Instance) instanceItem {
 	p := i.Process
 	v := instanceItem{
 		ProcessInstanceKey: key(i.Key), ProcessDefinitionID: p.ID, ProcessDefinitionName: p.DisplayName(), ProcessDefinitionVersion: p.Version,
-		ProcessDefinitionKey: key(p.Key), StartDate: core.Date(i.Root.Start), State: state(i.Root), HasIncident: c.HasIncident(i),
-		TenantID: DefaultTenant, Tags: []string{}, start: i.Root.Start, end: i.Root.End,
+		ProcessDefinitionKey: key(p.Key), StartDate: core.Date(i.Root.Start), State: state(i.Root), HasIncident: i.HasIncident(),
+		TenantID: DefaultTenant, Tags: list(i.Tags()), start: i.Root.Start, end: i.Root.End, of: i,
 	}
 	v.EndDate = date(i.Root.End)
 	if i.Caller != nil {
@@ -84,19 +84,13 @@ var instanceSearch = searchable[instanceItem]{
 		"hasIncident":                 {kindBool, func(i instanceItem) any { return i.HasIncident }},
 		"tenantId":                    {kindString, func(i instanceItem) any { return i.TenantID }},
 	},
-	or: true,
+	or:    true,
+	extra: instanceExtras,
 }
 
 func (s *server) searchInstances(r *http.Request) (any, error) {
 	var q query
 	if err := read(r, &q, true); err != nil {
-		return nil, err
-	}
-	byVariable, err := variableFilter(q.Filter, "variables")
-	if err != nil {
-		return nil, err
-	}
-	if err := emptyFilter(q.Filter, "tags"); err != nil {
 		return nil, err
 	}
 	p, err := instanceSearch.plan(q)
@@ -106,15 +100,13 @@ func (s *server) searchInstances(r *http.Request) (any, error) {
 	g := gather[instanceItem]{plan: p}
 	s.broker.View(func(c *core.Core) {
 		if one := c.Instance(p.instance); p.instance != 0 {
-			if one != nil && byVariable(one.Root) {
-				g.add(viewInstance(c, one))
+			if one != nil {
+				g.add(viewInstance(one))
 			}
 			return
 		}
 		for i := range c.Instances() {
-			if byVariable(i.Root) {
-				g.add(viewInstance(c, i))
-			}
+			g.add(viewInstance(i))
 		}
 	})
 	return g.answer()
@@ -128,7 +120,7 @@ func (s *server) getInstance(r *http.Request) (any, error) {
 	var out *instanceItem
 	s.broker.View(func(c *core.Core) {
 		if i := c.Instance(k); i != nil {
-			v := viewInstance(c, i)
+			v := viewInstance(i)
 			out = &v
 		}
 	})
@@ -156,94 +148,4 @@ func (s *server) cancelInstance(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return nil, s.broker.Do(func(c *core.Core) error { return c.CancelInstance(k) })
-}
-
-func (s *server) createInstance(r *http.Request) (any, error) {
-	var in struct {
-		ProcessDefinitionID      string `json:"processDefinitionId"`
-		ProcessDefinitionVersion *int32 `json:"processDefinitionVersion"`
-		ProcessDefinitionKey     key    `json:"processDefinitionKey"`
-		Variables                vars   `json:"variables"`
-		TenantID                 string `json:"tenantId"`
-		StartInstructions        []struct {
-			ElementID string `json:"elementId"`
-		} `json:"startInstructions"`
-		RuntimeInstructions []json.RawMessage `json:"runtimeInstructions"`
-		AwaitCompletion     bool              `json:"awaitCompletion"`
-		FetchVariables      []string          `json:"fetchVariables"`
-		RequestTimeout      number            `json:"requestTimeout"`
-		Tags                []string          `json:"tags"`
-		OperationReference  number            `json:"operationReference"`
-	}
-	if err := read(r, &in, false); err != nil {
-		return nil, err
-	}
-	if err := tenant(in.TenantID); err != nil {
-		return nil, err
-	}
-	switch {
-	case in.ProcessDefinitionID == "" && in.ProcessDefinitionKey == 0:
-		return nil, problemf(http.StatusBadRequest, "At least one of [processDefinitionId, processDefinitionKey] is required.")
-	case in.ProcessDefinitionID != "" && in.ProcessDefinitionKey != 0:
-		return nil, problemf(http.StatusBadRequest, "Only one of [processDefinitionId, processDefinitionKey] is allowed.")
-	case len(in.RuntimeInstructions) > 0:
-		return nil, problemf(http.StatusBadRequest, "runtimeInstructions are not supported by the embedded engine.")
-	}
-	req := core.Creation{ProcessKey: int64(in.ProcessDefinitionKey), ProcessID: in.ProcessDefinitionID, Version: -1, Vars: in.Variables.doc}
-	if in.ProcessDefinitionVersion != nil {
-		req.Version = *in.ProcessDefinitionVersion
-	}
-	for _, i := range in.StartInstructions {
-		req.Start = append(req.Start, i.ElementID)
-	}
-	inst, variables, err := s.start(r, req, in.AwaitCompletion, in.FetchVariables, in.RequestTimeout.milliseconds())
-	if err != nil {
-		return nil, err
-	}
-	tags := in.Tags
-	if tags == nil {
-		tags = []string{}
-	}
-	p := inst.Process
-	return struct {
-		ProcessDefinitionID      string          `json:"processDefinitionId"`
-		ProcessDefinitionVersion int32           `json:"processDefinitionVersion"`
-		ProcessDefinitionKey     key             `json:"processDefinitionKey"`
-		ProcessInstanceKey       key             `json:"processInstanceKey"`
-		TenantID                 string          `json:"tenantId"`
-		Variables                json.RawMessage `json:"variables"`
-		Tags                     []string        `json:"tags"`
-	}{p.ID, p.Version, key(p.Key), key(inst.Key), DefaultTenant, json.RawMessage(variables), tags}, nil
-}
-
-// start creates the instance and, if asked, waits for its result.
-func (s *server) start(r *http.Request, req core.Creation, wait bool, fetch []string, d time.Duration) (*core.Instance, string, error) {
-	if !wait {
-		var inst *core.Instance
-		err := s.broker.Do(func(c *core.Core) (err error) {
-			inst, err = c.CreateInstance(req)
-			return err
-		})
-		return inst, "{}", err
-	}
-	inst, a, err := s.broker.CreateAndAwait(req, fetch)
-	if err != nil {
-		return nil, "", err
-	}
-	defer s.broker.Forget(a)
-	if d <= 0 {
-		d = 10 * time.Second
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case v := <-a.Result():
-		return inst, v, s.broker.Settled()
-	case <-t.C:
-		return nil, "", problemf(http.StatusGatewayTimeout, "Expected to handle request, but the process instance '%d' did not complete within %s", inst.Key, d)
-	case <-r.Context().Done():
-		return nil, "", r.Context().Err()
-	case <-s.broker.Done():
-		return nil, "", problemf(http.StatusServiceUnavailable, "the engine is closing")
-	}
 }

@@ -64,7 +64,7 @@ func (s *server) activate(r *http.Request) (any, error) {
 	for _, j := range jobs {
 		out = append(out, activatedJob{
 			j.Type, j.ProcessID, j.Version, j.ElementID, j.Headers, j.Worker, j.Retries, j.Deadline.UnixMilli(), json.RawMessage(j.Variables),
-			DefaultTenant, key(j.Key), key(j.Instance), key(j.Process), key(j.Element), "BPMN_ELEMENT", "UNSPECIFIED", []string{},
+			DefaultTenant, key(j.Key), key(j.Instance), key(j.Process), key(j.Element), "BPMN_ELEMENT", "UNSPECIFIED", list(j.Tags),
 		})
 	}
 	return map[string]any{"jobs": out}, nil

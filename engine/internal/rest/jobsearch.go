@@ -38,7 +38,7 @@ func viewJob(j *core.Job) jobItem {
 	p := j.El.Inst.Process
 	v := jobItem{
 		CustomHeaders: j.Headers, Deadline: date(j.Deadline), ElementID: j.El.Node.ID, ElementInstanceKey: key(j.El.Key), EndTime: date(j.End),
-		HasFailedWithRetriesLeft: j.Recorded == "FAILED" && j.Retries > 0, JobKey: key(j.Key), Kind: "BPMN_ELEMENT",
+		HasFailedWithRetriesLeft: j.FailedWithRetriesLeft(), JobKey: key(j.Key), Kind: "BPMN_ELEMENT",
 		ListenerEventType: "UNSPECIFIED", ProcessDefinitionID: p.ID, ProcessDefinitionKey: key(p.Key), ProcessInstanceKey: key(j.El.Inst.Key),
 		Retries: j.Retries, State: j.Recorded, TenantID: DefaultTenant, Type: j.Type, Worker: j.Worker, deadline: j.Deadline, end: j.End,
 	}

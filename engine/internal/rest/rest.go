@@ -47,6 +47,8 @@ func New(b *broker.Broker, compat85 bool, version, host string, port int32) http
 		"POST /v2/process-instances/search":                 s.searchInstances,
 		"GET /v2/process-instances/{key}":                   s.getInstance,
 		"POST /v2/process-instances/{key}/cancellation":     s.cancelInstance,
+		"POST /v2/process-instances/{key}/modification":     s.modifyInstance,
+		"POST /v2/process-instances/{key}/migration":        s.migrateInstance,
 		"POST /v2/process-instances/{key}/incidents/search": s.searchInstanceIncidents,
 		"POST /v2/incidents/search":                         s.searchIncidents,
 		"GET /v2/incidents/{key}":                           s.getIncident,

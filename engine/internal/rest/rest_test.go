@@ -37,11 +37,13 @@ func FuzzBodies(f *testing.F) {
 	routes := []string{
 		"/v2/process-instances/search", "/v2/jobs/search", "/v2/incidents/search", "/v2/element-instances/search", "/v2/variables/search", "/v2/process-definitions/search",
 		"/v2/user-tasks/search", "/v2/process-instances", "/v2/messages/publication", "/v2/jobs/activation", "/v2/jobs/1/failure", "/v2/jobs/1/error", "/v2/signals/broadcast", "/v2/deployments",
+		"/v2/process-instances/1/modification", "/v2/process-instances/1/migration",
 	}
 	for i, body := range []string{
 		`{"filter":{"state":"ACTIVE","startDate":{"$gt":"2026-01-01T00:00:00Z"}},"sort":[{"field":"startDate","order":"DESC"}],"page":{"limit":5,"after":"WzFd"}}`,
 		`{"filter":{"jobKey":{"$in":["1",2]},"type":{"$like":"a*"}}}`, `{"page":{"from":1}}`, `{}`, ``, `[]`, `null`, `{"filter":null}`, `{"filter":{"state":{}}}`,
-		`{"name":"m","timeToLive":"60000","variables":{"a":1}}`, `{"type":"t","timeout":1,"maxJobsToActivate":1,"requestTimeout":-1}`, `{"filter":{"variables":[{"name":"a","value":{"$eq":"1"}}]}}`,
+		`{"name":"m","timeToLive":"60000","variables":{"a":1}}`, `{"type":"t","timeout":1,"maxJobsToActivate":1,"requestTimeout":-1}`, `{"filter":{"$or":[{"elementId":"a","hasElementInstanceIncident":true},{"tags":["a"],"incidentErrorHashCode":{"$gt":0}}]}}`, `{"activateInstructions":[{"elementId":"a","variableInstructions":[{"variables":{}}]}],"terminateInstructions":[{"elementInstanceKey":"1"}]}`,
+		`{"targetProcessDefinitionKey":"1","mappingInstructions":[{"sourceElementId":"a","targetElementId":"b"}]}`, `{"filter":{"variables":[{"name":"a","value":{"$eq":"1"}}]}}`,
 	} {
 		f.Add(uint8(i), body)
 	}

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
@@ -15,7 +16,8 @@ import (
 // field is one property that a search can filter and sort by.
 type field[T any] struct {
 	kind kind
-	get  func(T) any // nil, string, int64, bool, time.Time or, in filters alone, []string of which one must match
+	// get is nil, string, int64, bool, time.Time or, in filters alone, []string of which one must match.
+	get func(T) any
 }
 
 type kind int
@@ -32,7 +34,10 @@ const (
 type searchable[T any] struct {
 	key    func(T) int64
 	fields map[string]field[T]
-	or     bool // its filter takes "$or"
+	or     bool            // its filter takes "$or"
+	plain  map[string]bool // properties that 8.8 filters by plain equality only
+	// extra takes what is no property of the item out of a filter; the tests run under the engine's lock.
+	extra func(filter map[string]json.RawMessage) ([]func(T) bool, error)
 }
 
 // query is the body of every search.
@@ -133,6 +138,12 @@ func (s *searchable[T]) plan(q query) (*plan[T], error) {
 // predicate tests all properties of a filter; with or, also "$or": filters of which one must hold, none is no condition.
 func (s *searchable[T]) predicate(filter map[string]json.RawMessage, or bool) (func(T) bool, error) {
 	var tests []func(T) bool
+	if s.extra != nil {
+		var err error
+		if tests, err = s.extra(filter); err != nil {
+			return nil, err
+		}
+	}
 	for name, raw := range filter {
 		if name == "$or" && or {
 			test, err := s.anyOf(raw)
@@ -144,6 +155,9 @@ func (s *searchable[T]) predicate(filter map[string]json.RawMessage, or bool) (f
 		}
 		f, ok := s.fields[name]
 		if !ok {
+			return nil, badFilter(name)
+		}
+		if trimmed := bytes.TrimSpace(raw); (f.kind == kindBool || s.plain[name]) && len(trimmed) > 0 && trimmed[0] == '{' {
 			return nil, badFilter(name)
 		}
 		match, err := parseFilter(name, f.kind, raw)

@@ -95,7 +95,8 @@ func (s *server) searchUserTasks(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := emptyFilter(q.Filter, "tags"); err != nil {
+	tagged, err := tagFilter(q.Filter)
+	if err != nil {
 		return nil, err
 	}
 	p, err := userTaskSearch.plan(q)
@@ -105,7 +106,7 @@ func (s *server) searchUserTasks(r *http.Request) (any, error) {
 	g := gather[userTaskItem]{plan: p}
 	s.broker.View(func(c *core.Core) {
 		for t := range c.UserTasks() {
-			if ofInstance(t.El.Inst.Root) && local(t.El) {
+			if ofInstance(t.El.Inst.Root) && local(t.El) && (tagged == nil || tagged(t.El.Inst)) {
 				g.add(viewUserTask(t))
 			}
 		}

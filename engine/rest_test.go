@@ -1,0 +1,449 @@
+package engine_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+
+	"github.com/vitrip/journeyman/engine"
+)
+
+type object = map[string]any
+
+// site is an engine with its two APIs.
+type site struct {
+	pb.GatewayClient
+	t *testing.T
+	e *engine.Engine
+}
+
+func open(t *testing.T, cfg engine.Config, models ...string) *site {
+	t.Helper()
+	e, err := engine.Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &site{dial(t, e.Addr()), t, e}
+	for i, m := range models {
+		s.deploy(fmt.Sprintf("m%d.bpmn", i), m)
+	}
+	return s
+}
+
+// bpmnModel wraps processes and root elements.
+func bpmnModel(parts ...string) string {
+	return `<?xml version="1.0"?><bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" id="d" targetNamespace="x">` + strings.Join(parts, "\n") + `</bpmn:definitions>`
+}
+
+// chain is a process of elements in a row, between a start and an end event.
+func chain(id string, elements ...string) string {
+	b := fmt.Sprintf(`<bpmn:process id=%q isExecutable="true"><bpmn:startEvent id="s"/>`, id)
+	from := "s"
+	for i, e := range elements {
+		to := e[strings.Index(e, `id="`)+4:]
+		to = to[:strings.IndexByte(to, '"')]
+		b += e + fmt.Sprintf(`<bpmn:sequenceFlow id="f%d" sourceRef=%q targetRef=%q/>`, i, from, to)
+		from = to
+	}
+	return b + fmt.Sprintf(`<bpmn:sequenceFlow id="fe" sourceRef=%q targetRef="e"/><bpmn:endEvent id="e"/></bpmn:process>`, from)
+}
+
+func service(id, jobType string) string {
+	return fmt.Sprintf(`<bpmn:serviceTask id=%q><bpmn:extensionElements><zeebe:taskDefinition type=%q/></bpmn:extensionElements></bpmn:serviceTask>`, id, jobType)
+}
+
+func callOf(id, process string) string {
+	return fmt.Sprintf(`<bpmn:callActivity id=%q><bpmn:extensionElements><zeebe:calledElement processId=%q/></bpmn:extensionElements></bpmn:callActivity>`, id, process)
+}
+
+// subOf is a subprocess around elements in a row.
+func subOf(id string, elements ...string) string {
+	inner := chain("", elements...)
+	inner = inner[strings.Index(inner, "<bpmn:startEvent"):strings.LastIndex(inner, "</bpmn:process>")]
+	for _, x := range []string{"s", "e", "fe", "f0", "f1", "f2"} {
+		inner = strings.ReplaceAll(inner, fmt.Sprintf("%q", x), fmt.Sprintf("%q", id+"_"+x))
+	}
+	return fmt.Sprintf(`<bpmn:subProcess id=%q>%s</bpmn:subProcess>`, id, inner)
+}
+
+func (s *site) deploy(name, model string) int64 {
+	s.t.Helper()
+	d, err := s.DeployResource(s.t.Context(), &pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: name, Content: []byte(model)}}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return d.GetDeployments()[0].GetProcess().GetProcessDefinitionKey()
+}
+
+func (s *site) start(process string) int64 {
+	s.t.Helper()
+	r, err := s.CreateProcessInstance(s.t.Context(), &pb.CreateProcessInstanceRequest{BpmnProcessId: process, Version: -1})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r.GetProcessInstanceKey()
+}
+
+// job takes one job of the type.
+func (s *site) job(jobType string) *pb.ActivatedJob {
+	s.t.Helper()
+	jobs, err := s.ActivateJobs(s.t.Context(), &pb.ActivateJobsRequest{Type: jobType, Timeout: 60_000, MaxJobsToActivate: 1, RequestTimeout: 10_000})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	got, err := jobs.Recv()
+	if err != nil || len(got.GetJobs()) != 1 {
+		s.t.Fatalf("job %q: %v, %v", jobType, got, err)
+	}
+	return got.GetJobs()[0]
+}
+
+func (s *site) work(jobType string) {
+	s.t.Helper()
+	if _, err := s.CompleteJob(s.t.Context(), &pb.CompleteJobRequest{JobKey: s.job(jobType).GetKey()}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// fail takes a job and fails it.
+func (s *site) fail(jobType string, retries int32, message string) {
+	s.t.Helper()
+	if _, err := s.FailJob(s.t.Context(), &pb.FailJobRequest{JobKey: s.job(jobType).GetKey(), Retries: retries, RetryBackOff: 3_600_000, ErrorMessage: message}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// call sends a REST request; the body is any value or, as text, sent as it is.
+func (s *site) call(method, path string, body any) (int, object) {
+	s.t.Helper()
+	raw, ok := body.(string)
+	if !ok {
+		b, err := json.Marshal(body)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		raw = string(b)
+	}
+	req, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.e.RESTAddr()+"/v2"+path, bytes.NewReader([]byte(raw)))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var out object
+	if len(b) > 0 {
+		if err := json.Unmarshal(b, &out); err != nil {
+			s.t.Fatalf("%s %s: %d %s: %v", method, path, res.StatusCode, b, err)
+		}
+	}
+	return res.StatusCode, out
+}
+
+// ok sends a request that must succeed.
+func (s *site) ok(method, path string, body any) object {
+	s.t.Helper()
+	code, out := s.call(method, path, body)
+	if code/100 != 2 {
+		s.t.Fatalf("%s %s %v: %d %v", method, path, body, code, out["detail"])
+	}
+	return out
+}
+
+// refused sends a request that must be refused with a status and a text in the detail.
+func (s *site) refused(method, path string, body any, status int, text string) {
+	s.t.Helper()
+	code, out := s.call(method, path, body)
+	if detail, _ := out["detail"].(string); code != status || !strings.Contains(detail, text) {
+		s.t.Errorf("%s %s: %d %v, want %d and %q", method, path, code, out, status, text)
+	}
+}
+
+// find searches and returns one property of each item.
+func (s *site) find(what string, filter object, property string) []string {
+	s.t.Helper()
+	got := []string{}
+	items, _ := s.ok("POST", "/"+what+"/search", object{"filter": filter})["items"].([]any)
+	for _, i := range items {
+		o, _ := i.(object)
+		got = append(got, fmt.Sprint(o[property]))
+	}
+	return got
+}
+
+// instances asserts which process instances a filter finds.
+func (s *site) instances(filter object, want ...int64) {
+	s.t.Helper()
+	texts := []string{}
+	for _, k := range want {
+		texts = append(texts, fmt.Sprint(k))
+	}
+	if got := s.find("process-instances", filter, "processInstanceKey"); !slices.Equal(got, texts) {
+		s.t.Errorf("%v: found %v, want %v", filter, got, texts)
+	}
+}
+
+func (s *site) element(instance int64, id string) object {
+	s.t.Helper()
+	items, _ := s.ok("POST", "/element-instances/search", object{"filter": object{"processInstanceKey": fmt.Sprint(instance), "elementId": id}})["items"].([]any)
+	if len(items) == 0 {
+		s.t.Fatalf("instance %d has no element %q", instance, id)
+	}
+	o, _ := items[len(items)-1].(object)
+	return o
+}
+
+func (s *site) instance(k int64) object {
+	s.t.Helper()
+	return s.ok("GET", fmt.Sprintf("/process-instances/%d", k), "")
+}
+
+// state asserts the state of a process instance.
+func (s *site) state(k int64, want string) {
+	s.t.Helper()
+	if got := s.instance(k)["state"]; got != want {
+		s.t.Errorf("instance %d is %v, want %s", k, got, want)
+	}
+}
+
+// Z6: tags are kept, shown with the instance and its jobs, and searched: all given ones must be there.
+func TestREST_Tags(t *testing.T) {
+	s := open(t, engine.Config{}, bpmnModel(chain("p", service("a", "a"))))
+	create := func(tags ...string) int64 {
+		t.Helper()
+		out := s.ok("POST", "/process-instances", object{"processDefinitionId": "p", "tags": tags})
+		var k int64
+		if _, err := fmt.Sscan(fmt.Sprint(out["processInstanceKey"]), &k); err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	one, two := create("red", "order:1", "red"), create("red")
+	if got := s.instance(one)["tags"]; fmt.Sprint(got) != "[red order:1]" {
+		t.Errorf("tags %v, want [red order:1]", got)
+	}
+	s.instances(object{"tags": []string{"red"}}, one, two)
+	s.instances(object{"tags": []string{"red", "order:1"}}, one)
+	s.instances(object{"tags": []string{"blue"}})
+	s.instances(object{"tags": []string{}}, one, two)
+	s.instances(object{"$or": []object{{"tags": []string{"order:1"}}, {"processInstanceKey": fmt.Sprint(two)}}}, one, two)
+	jobs, _ := s.ok("POST", "/jobs/activation", object{"type": "a", "timeout": 1000, "maxJobsToActivate": 1})["jobs"].([]any)
+	if len(jobs) != 1 || fmt.Sprint(jobs[0].(object)["tags"]) != "[red order:1]" {
+		t.Errorf("jobs %v, want one with the tags", jobs)
+	}
+	for _, bad := range []string{"1st", "", "a b", "ä", "a" + strings.Repeat("x", 100)} {
+		s.refused("POST", "/process-instances", object{"processDefinitionId": "p", "tags": []string{bad}}, 400, "is not valid")
+	}
+	s.refused("POST", "/process-instances", object{"processDefinitionId": "p", "tags": strings.Split("a b c d e f g h i j k", " ")}, 400, "at most 10")
+	s.instances(object{}, one, two)
+}
+
+// Z6: filters of process instances by what is inside them.
+func TestREST_InstanceFilters(t *testing.T) {
+	s := open(t, engine.Config{}, bpmnModel(chain("p", service("a", "a"), service("b", "b"))))
+	failed, waits, done, retried := s.start("p"), s.start("p"), s.start("p"), s.start("p")
+	keys := map[int64]func(*pb.ActivatedJob){}
+	act := func(j *pb.ActivatedJob) { keys[j.GetProcessInstanceKey()](j) }
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys[failed] = func(j *pb.ActivatedJob) {
+		must(s.FailJob(t.Context(), &pb.FailJobRequest{JobKey: j.GetKey(), ErrorMessage: "card refused"}))
+	}
+	keys[waits] = func(*pb.ActivatedJob) {}
+	keys[done] = func(j *pb.ActivatedJob) { must(s.CompleteJob(t.Context(), &pb.CompleteJobRequest{JobKey: j.GetKey()})) }
+	keys[retried] = func(j *pb.ActivatedJob) {
+		must(s.FailJob(t.Context(), &pb.FailJobRequest{JobKey: j.GetKey(), Retries: 2, RetryBackOff: 3_600_000}))
+	}
+	jobs, err := activate(t, s.GatewayClient, "a", 10_000)
+	if err != nil || len(jobs) != 4 {
+		t.Fatalf("%d jobs, %v", len(jobs), err)
+	}
+	for _, j := range jobs {
+		act(j)
+	}
+	s.instances(object{"errorMessage": "card refused"}, failed)
+	s.instances(object{"errorMessage": object{"$like": "*ref?sed"}}, failed)
+	s.instances(object{"errorMessage": object{"$neq": "card refused"}})
+	s.instances(object{"incidentErrorHashCode": 1420044736}, failed)
+	s.instances(object{"incidentErrorHashCode": object{"$neq": 1420044736}})
+	s.instances(object{"elementId": "b"}, done)
+	s.instances(object{"elementId": object{"$in": []string{"b", "x"}}}, done)
+	s.instances(object{"elementId": "a", "elementInstanceState": "ACTIVE"}, failed, waits, retried)
+	s.instances(object{"elementId": "a", "elementInstanceState": object{"$neq": "ACTIVE"}}, done)
+	s.instances(object{"hasElementInstanceIncident": true}, failed)
+	s.instances(object{"elementId": "s", "hasElementInstanceIncident": true})
+	s.instances(object{"hasRetriesLeft": true}, retried)
+	s.instances(object{"hasRetriesLeft": false}, failed, waits, done)
+	s.instances(object{"hasIncident": true}, failed)
+	s.instances(object{"batchOperationKey": "5"})
+	s.instances(object{"batchOperationId": object{"$exists": true}})
+	s.instances(object{"batchOperationKey": object{"$exists": false}}, failed, waits, done, retried)
+	s.instances(object{"$or": []object{{"elementId": "b"}, {"hasRetriesLeft": true}}}, done, retried)
+	for name, bad := range map[string]any{
+		"hasRetriesLeft": "yes", "hasIncident": object{"$eq": true}, "errorMessage": 1, "elementId": object{"$gt": "a"}, "tags": "x",
+		"incidentErrorHashCode": "x", "hasElementInstanceIncident": 1, "processInstanceKey": object{"$like": "2*"}, "meow": 1,
+	} {
+		s.refused("POST", "/process-instances/search", object{"filter": object{name: bad}}, 400, "filter."+name)
+	}
+}
+
+// Z6: 8.8 filters incidents and most of element instances by plain equality alone.
+func TestREST_PlainFilters(t *testing.T) {
+	s := open(t, engine.Config{}, bpmnModel(chain("p", service("a", "a"))))
+	s.start("p")
+	s.fail("a", 0, "no")
+	for _, c := range []struct {
+		what, name string
+		value      any
+		advanced   bool
+	}{
+		{"incidents", "errorType", "JOB_NO_RETRIES", false}, {"incidents", "elementId", "a", false}, {"incidents", "processDefinitionId", "p", false},
+		{"incidents", "creationTime", "2020-01-01T00:00:00Z", true}, {"element-instances", "elementId", "a", false}, {"element-instances", "type", "SERVICE_TASK", false},
+		{"element-instances", "state", "ACTIVE", true}, {"element-instances", "startDate", "2020-01-01T00:00:00Z", true},
+	} {
+		op := "$eq"
+		if strings.HasSuffix(c.name, "Date") || strings.HasSuffix(c.name, "Time") {
+			op = "$gt"
+		} else if got := s.find(c.what, object{c.name: c.value}, "elementId"); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("%s by %s: found %v, want a", c.what, c.name, got)
+		}
+		if !c.advanced {
+			s.refused("POST", "/"+c.what+"/search", object{"filter": object{c.name: object{op: c.value}}}, 400, "[filter."+c.name+"] cannot be parsed")
+		} else if got := s.find(c.what, object{c.name: object{op: c.value}, "elementId": "a"}, "elementId"); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("%s by %s: found %v, want a", c.what, c.name, got)
+		}
+	}
+}
+
+// Z6: an incident shows at the element, at everything around it and in the calling instances, and so does its end.
+func TestREST_IncidentRises(t *testing.T) {
+	s := open(t, engine.Config{}, bpmnModel(chain("top", subOf("sub", callOf("call", "mid")))), bpmnModel(chain("mid", callOf("next", "leaf"))), bpmnModel(chain("leaf", service("a", "a"))))
+	top, other := s.start("top"), s.start("top")
+	s.fail("a", 0, "no")
+	mid := s.ok("POST", "/process-instances/search", object{"filter": object{"parentProcessInstanceKey": fmt.Sprint(top)}})["items"].([]any)[0].(object)
+	check := func(want bool) {
+		t.Helper()
+		for what, got := range map[string]any{
+			"top": s.instance(top)["hasIncident"], "sub": s.element(top, "sub")["hasIncident"], "call": s.element(top, "call")["hasIncident"],
+			"mid": s.ok("GET", "/process-instances/"+fmt.Sprint(mid["processInstanceKey"]), "")["hasIncident"],
+		} {
+			if got != want {
+				t.Errorf("%s: hasIncident %v, want %t", what, got, want)
+			}
+		}
+		if got := s.element(top, "call")["incidentKey"]; got != nil {
+			t.Errorf("the call activity has incident %v: it is the called element's", got)
+		}
+		if s.instance(other)["hasIncident"] != false || s.element(top, "sub_s")["hasIncident"] != false {
+			t.Error("an incident shows where it is not")
+		}
+	}
+	check(true)
+	s.instances(object{"hasIncident": true, "processDefinitionId": "top"}, top)
+	inc := s.ok("POST", "/incidents/search", object{})["items"].([]any)[0].(object)
+	s.ok("PATCH", "/jobs/"+fmt.Sprint(inc["jobKey"]), object{"changeset": object{"retries": 1}})
+	s.ok("POST", "/incidents/"+fmt.Sprint(inc["incidentKey"])+"/resolution", object{})
+	check(false)
+}
+
+// Z6: a runtime instruction terminates the instance when its element has ended, however it ended.
+func TestREST_RuntimeInstructions(t *testing.T) {
+	boundary := `<bpmn:boundaryEvent id="b" attachedToRef="a"><bpmn:errorEventDefinition/></bpmn:boundaryEvent><bpmn:sequenceFlow id="fb" sourceRef="b" targetRef="c"/>`
+	p := chain("p", service("a", "a"), service("c", "c"))
+	s := open(t, engine.Config{}, bpmnModel(strings.Replace(p, "</bpmn:process>", boundary+"</bpmn:process>", 1)))
+	create := func(after string) int64 {
+		t.Helper()
+		out := s.ok("POST", "/process-instances", object{"processDefinitionId": "p", "runtimeInstructions": []object{{"type": "TERMINATE_PROCESS_INSTANCE", "afterElementId": after}}})
+		var k int64
+		if _, err := fmt.Sscan(fmt.Sprint(out["processInstanceKey"]), &k); err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	k := create("a")
+	s.work("a")
+	s.state(k, "TERMINATED")
+	if s.element(k, "a")["state"] != "COMPLETED" {
+		t.Error("the element itself completes")
+	}
+	s.instances(object{"elementId": "c"})
+	k = create("a")
+	if _, err := s.ThrowError(t.Context(), &pb.ThrowErrorRequest{JobKey: s.job("a").GetKey(), ErrorCode: "X"}); err != nil {
+		t.Fatal(err)
+	}
+	s.state(k, "TERMINATED")
+	k = create("c")
+	s.work("a")
+	s.state(k, "ACTIVE")
+	s.work("c")
+	s.state(k, "TERMINATED")
+	for text, i := range map[string]object{
+		"no element found with id 'x'": {"afterElementId": "x"}, "No afterElementId": {"type": "TERMINATE_PROCESS_INSTANCE"}, "Unexpected value 'JUMP'": {"type": "JUMP", "afterElementId": "a"},
+	} {
+		s.refused("POST", "/process-instances", object{"processDefinitionId": "p", "runtimeInstructions": []object{i}}, 400, text)
+	}
+}
+
+// Z6: modification over REST.
+func TestREST_Modification(t *testing.T) {
+	s := open(t, engine.Config{}, bpmnModel(chain("p", service("a", "a"), subOf("sub", service("c", "c")))))
+	k := s.start("p")
+	a := s.element(k, "a")["elementInstanceKey"]
+	path := fmt.Sprintf("/process-instances/%d/modification", k)
+	s.ok("POST", path, object{
+		"activateInstructions": []object{{"elementId": "c", "ancestorElementInstanceKey": "-1", "variableInstructions": []object{
+			{"variables": object{"g": 1}}, {"variables": object{"l": 2}, "scopeId": "sub"}}}},
+		"terminateInstructions": []object{{"elementInstanceKey": a}},
+	})
+	if got := s.element(k, "a")["state"]; got != "TERMINATED" {
+		t.Errorf("a is %v, want TERMINATED", got)
+	}
+	sub := fmt.Sprint(s.element(k, "sub")["elementInstanceKey"])
+	if got := s.find("variables", object{"scopeKey": sub}, "name"); !slices.Equal(got, []string{"l"}) {
+		t.Errorf("variables of the subprocess: %v, want l", got)
+	}
+	if got := s.find("variables", object{"scopeKey": fmt.Sprint(k)}, "name"); !slices.Equal(got, []string{"g"}) {
+		t.Errorf("variables of the instance: %v, want g", got)
+	}
+	s.ok("POST", path, object{"activateInstructions": []object{{"elementId": "c", "ancestorElementInstanceKey": sub}}})
+	s.work("c")
+	s.state(k, "ACTIVE")
+	s.work("c")
+	s.state(k, "COMPLETED")
+	s.refused("POST", path, object{}, 404, "no process instance found with key")
+	k = s.start("p")
+	path = fmt.Sprintf("/process-instances/%d/modification", k)
+	s.refused("POST", path, object{"activateInstructions": []object{{"elementId": "x"}}}, 400, "could not be found: 'x'")
+	s.refused("POST", path, object{"activateInstructions": []object{{}}}, 400, "No elementId")
+	s.refused("POST", path, object{"activateInstructions": []object{{"elementId": "c", "variableInstructions": []object{{}}}}}, 400, "No variables")
+	s.refused("POST", path, object{"terminateInstructions": []object{{}}}, 400, "No elementInstanceKey")
+	s.refused("POST", path, object{"terminateInstructions": []object{{"elementInstanceKey": "meow"}}}, 400, "meow")
+	s.refused("POST", path, object{"moveInstructions": []object{}}, 400, "[moveInstructions] cannot be parsed")
+	s.refused("POST", path, "", 400, "body is missing")
+	s.refused("POST", "/process-instances/meow/modification", object{}, 400, "'processInstanceKey'")
+	s.state(k, "ACTIVE")
+}
