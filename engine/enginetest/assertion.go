@@ -14,37 +14,22 @@ import (
 // assertions are the ASSERT instructions of scenarios.
 func assertions() map[string]maker {
 	return map[string]maker{
-		"ASSERT_PROCESS_INSTANCE":  reads(assertInstance.check, assertInstance.run),
-		"ASSERT_ELEMENT_INSTANCE":  reads(assertElement.check, assertElement.run),
-		"ASSERT_ELEMENT_INSTANCES": reads(assertElements.check, assertElements.run),
-		"ASSERT_VARIABLE":          reads(assertVariable.check, assertVariable.run),
-		"ASSERT_VARIABLES":         reads(func(in assertVariables) error { return in.Process.check() }, assertVariables.run),
-		"ASSERT_USER_TASK":         reads(assertTask.check, assertTask.run),
-		"ASSERT_COMPENSATION":      reads(func(in assertCompensation) error { return in.Process.check() }, assertCompensation.run),
+		"ASSERT_PROCESS_INSTANCE":  reads("How the process's newest instance stands.", assertInstance.run),
+		"ASSERT_ELEMENT_INSTANCE":  reads("How often an element is in a state.", assertElement.run),
+		"ASSERT_ELEMENT_INSTANCES": reads("How several elements stand.", assertElements.run),
+		"ASSERT_VARIABLE":          reads("One variable satisfies an expression.", assertVariable.run),
+		"ASSERT_VARIABLES":         reads("Variables exist, or have these values.", assertVariables.run),
+		"ASSERT_USER_TASK":         reads("How the newest user task that the selector fits stands.", assertTask.run),
+		"ASSERT_COMPENSATION":      reads("Exactly these compensation handlers ran, in this order. Ours, Camunda has none.", assertCompensation.run),
 	}
-}
-
-func oneOf(value string, allowed ...string) error {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
-	return fmt.Errorf("state is %q: want one of %s", value, strings.Join(allowed, ", "))
 }
 
 type assertInstance struct {
-	Process   processSelector `json:"processInstanceSelector"`
-	State     string          `json:"state"`
-	Incidents *bool           `json:"hasActiveIncidents"`
-}
+	_ struct{} `rule:"any=state|hasActiveIncidents"`
 
-func (in assertInstance) check() error {
-	if in.State == "" && in.Incidents == nil {
-		return errors.Join(in.Process.check(), errors.New("says nothing: want state or hasActiveIncidents"))
-	}
-	if in.State == "" {
-		return in.Process.check()
-	}
-	return errors.Join(in.Process.check(), oneOf(in.State, "IS_ACTIVE", "IS_COMPLETED", "IS_CREATED", "IS_TERMINATED"))
+	Process   processSelector `json:"processInstanceSelector" rule:"need" doc:"its newest instance"`
+	State     string          `json:"state" rule:"enum=IS_ACTIVE|IS_COMPLETED|IS_CREATED|IS_TERMINATED"`
+	Incidents *bool           `json:"hasActiveIncidents" doc:"whether an incident is open"`
 }
 
 func (in assertInstance) run(e *Env) error {
@@ -64,18 +49,10 @@ func (in assertInstance) run(e *Env) error {
 }
 
 type assertElement struct {
-	Process processSelector `json:"processInstanceSelector"`
-	Element elementSelector `json:"elementSelector"`
-	State   string          `json:"state"`
-	Amount  *int            `json:"amount"`
-}
-
-func (in assertElement) check() error {
-	var errs []error
-	if in.Amount != nil && *in.Amount < 1 {
-		errs = append(errs, fmt.Errorf("amount is %d: want 1 or more", *in.Amount))
-	}
-	return errors.Join(append(errs, in.Process.check(), in.Element.check(), oneOf(in.State, "IS_ACTIVE", "IS_COMPLETED", "IS_TERMINATED"))...)
+	Process processSelector `json:"processInstanceSelector" rule:"need" doc:"its newest instance"`
+	Element elementSelector `json:"elementSelector" rule:"need"`
+	State   string          `json:"state" rule:"need enum=IS_ACTIVE|IS_COMPLETED|IS_TERMINATED"`
+	Amount  *int            `json:"amount" rule:"min=1" doc:"how many runs; 1 when it is left out"`
 }
 
 // in counts the runs of an element that are in a state.
@@ -108,20 +85,9 @@ func (in assertElement) run(e *Env) error {
 }
 
 type assertElements struct {
-	Process  processSelector   `json:"processInstanceSelector"`
-	Elements []elementSelector `json:"elementSelectors"`
-	State    string            `json:"state"`
-}
-
-func (in assertElements) check() error {
-	errs := []error{in.Process.check(), oneOf(in.State, "IS_ACTIVE", "IS_COMPLETED", "IS_TERMINATED", "IS_NOT_ACTIVE", "IS_NOT_ACTIVATED", "IS_ACTIVE_EXACTLY", "IS_COMPLETED_IN_ORDER")}
-	if len(in.Elements) == 0 {
-		errs = append(errs, errors.New("elementSelectors is empty"))
-	}
-	for _, s := range in.Elements {
-		errs = append(errs, s.check())
-	}
-	return errors.Join(errs...)
+	Process  processSelector   `json:"processInstanceSelector" rule:"need" doc:"its newest instance"`
+	Elements []elementSelector `json:"elementSelectors" rule:"need min=1"`
+	State    string            `json:"state" rule:"need enum=IS_ACTIVE|IS_COMPLETED|IS_TERMINATED|IS_NOT_ACTIVE|IS_NOT_ACTIVATED|IS_ACTIVE_EXACTLY|IS_COMPLETED_IN_ORDER"`
 }
 
 func (in assertElements) run(e *Env) error {
@@ -215,20 +181,10 @@ func (p *Instance) local(s *elementSelector) (map[string]json.RawMessage, error)
 }
 
 type assertVariable struct {
-	Process    processSelector  `json:"processInstanceSelector"`
-	Element    *elementSelector `json:"elementSelector"`
-	Name       string           `json:"variableName"`
-	Expression string           `json:"satisfiesExpression"`
-}
-
-func (in assertVariable) check() error {
-	errs := []error{in.Process.check(), need("variableName", in.Name), need("satisfiesExpression", in.Expression)}
-	if in.Expression != "" {
-		if _, err := feel.Compile(strings.TrimPrefix(in.Expression, "=")); err != nil {
-			errs = append(errs, fmt.Errorf("satisfiesExpression: %w", err))
-		}
-	}
-	return errors.Join(errs...)
+	Process    processSelector  `json:"processInstanceSelector" rule:"need" doc:"its newest instance"`
+	Element    *elementSelector `json:"elementSelector" doc:"look in its newest run"`
+	Name       string           `json:"variableName" rule:"need"`
+	Expression string           `json:"satisfiesExpression" rule:"need feel" doc:"FEEL that becomes true, such as price > 10"`
 }
 
 func (in assertVariable) run(e *Env) error {
@@ -263,10 +219,12 @@ func (in assertVariable) run(e *Env) error {
 }
 
 type assertVariables struct {
-	Process   processSelector  `json:"processInstanceSelector"`
-	Element   *elementSelector `json:"elementSelector"`
-	Names     []string         `json:"variableNames"`
-	Variables object           `json:"variables"`
+	_ struct{} `rule:"any=variableNames|variables"`
+
+	Process   processSelector  `json:"processInstanceSelector" rule:"need" doc:"its newest instance"`
+	Element   *elementSelector `json:"elementSelector" doc:"look in its newest run"`
+	Names     []string         `json:"variableNames" doc:"these exist"`
+	Variables object           `json:"variables" doc:"these have these values"`
 }
 
 func (in assertVariables) run(e *Env) error {
@@ -293,24 +251,13 @@ func (in assertVariables) run(e *Env) error {
 }
 
 type assertTask struct {
-	Selector  userTaskSelector `json:"userTaskSelector"`
-	State     string           `json:"state"`
+	Selector  userTaskSelector `json:"userTaskSelector" rule:"need"`
+	State     string           `json:"state" rule:"enum=IS_CREATED|IS_COMPLETED|IS_CANCELED|IS_FAILED"`
 	Assignee  *string          `json:"assignee"`
 	ElementID *string          `json:"elementId"`
 	Name      *string          `json:"name"`
 	Priority  *int32           `json:"priority"`
 	Groups    []string         `json:"candidateGroups"`
-}
-
-func (in assertTask) check() error {
-	var errs []error
-	if in.Selector == (userTaskSelector{}) {
-		errs = append(errs, errNoSelector)
-	}
-	if in.State != "" {
-		errs = append(errs, oneOf(in.State, "IS_CREATED", "IS_COMPLETED", "IS_CANCELED", "IS_FAILED"))
-	}
-	return errors.Join(errs...)
 }
 
 func (in assertTask) run(e *Env) error {
@@ -347,8 +294,8 @@ func (in assertTask) run(e *Env) error {
 }
 
 type assertCompensation struct {
-	Process  processSelector   `json:"processInstanceSelector"`
-	Elements []elementSelector `json:"elementSelectors"`
+	Process  processSelector   `json:"processInstanceSelector" rule:"need" doc:"its newest instance"`
+	Elements []elementSelector `json:"elementSelectors" rule:"need" doc:"compensation handlers; an empty list: none ran"`
 }
 
 func (in assertCompensation) run(e *Env) error {

@@ -2,88 +2,59 @@ package enginetest
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/vitrip/journeyman/bpmn/isotime"
 )
 
-// maker reads an instruction and gives what it does.
-type maker func(doc json.RawMessage) (func(e *Env) error, error)
+// maker is one kind of instruction: its fields, what it is for, and how it is read.
+type maker struct {
+	doc    string
+	fields reflect.Type
+	read   func(doc json.RawMessage) (func(e *Env) error, error)
+}
 
-// reads makes a maker from a struct of fields, a check of them, and the act.
-func reads[T any](check func(T) error, run func(in T, e *Env) error) maker {
-	return func(doc json.RawMessage) (func(e *Env) error, error) {
+// reads makes a maker from a struct of fields, whose tags are its check (rule.go), and the act.
+func reads[T any](doc string, run func(in T, e *Env) error) maker {
+	return maker{doc: doc, fields: reflect.TypeFor[T](), read: func(doc json.RawMessage) (func(e *Env) error, error) {
 		var in T
-		var fields map[string]json.RawMessage
-		if err := json.Unmarshal(doc, &fields); err != nil {
-			return nil, err
-		}
-		delete(fields, "type")
-		rest, err := json.Marshal(fields)
-		if err != nil {
-			return nil, err
-		}
-		if err := strict(rest, &in); err != nil {
-			return nil, err
-		}
-		if err := check(in); err != nil {
+		if err := json.Unmarshal(doc, &in); err != nil {
 			return nil, err
 		}
 		return func(e *Env) error { return run(in, e) }, nil
-	}
+	}}
 }
 
 type object = map[string]json.RawMessage
 
-func need(name, value string) error {
-	if value == "" {
-		return fmt.Errorf("%s is missing", name)
-	}
-	return nil
-}
-
 // instructions are the acts; assertions are in assertion.go.
 func instructions() map[string]maker {
 	all := map[string]maker{
-		"CREATE_PROCESS_INSTANCE": reads(func(in create) error { return in.Selector.check() }, create.run),
-		"PUBLISH_MESSAGE": reads(func(in publish) error { return need("name", in.Name) }, func(in publish, e *Env) error {
+		"CREATE_PROCESS_INSTANCE": reads("Starts a process instance.", create.run),
+		"PUBLISH_MESSAGE": reads("Publishes a message; nobody has to wait for it.", func(in publish, e *Env) error {
 			e.Publish(Message{Name: in.Name, CorrelationKey: in.Key, ID: in.ID, TTL: time.Duration(in.TTL) * time.Millisecond, Variables: in.Variables})
 			return nil
 		}),
-		"CORRELATE_MESSAGE": reads(func(in correlate) error { return need("name", in.Name) }, func(in correlate, e *Env) error {
+		"CORRELATE_MESSAGE": reads("Sends a message that somebody must wait for.", func(in correlate, e *Env) error {
 			e.Correlate(Message{Name: in.Name, CorrelationKey: in.Key, Variables: in.Variables})
 			return nil
 		}),
-		"BROADCAST_SIGNAL": reads(func(in broadcast) error { return need("signalName", in.Name) }, func(in broadcast, e *Env) error {
+		"BROADCAST_SIGNAL": reads("Broadcasts a signal.", func(in broadcast, e *Env) error {
 			e.Broadcast(in.Name, in.Variables)
 			return nil
 		}),
-		"MOCK_JOB_WORKER_COMPLETE_JOB": reads(func(in mockComplete) error { return need("jobType", in.JobType) }, mockComplete.run),
-		"MOCK_JOB_WORKER_THROW_BPMN_ERROR": reads(func(in mockThrow) error {
-			return errors.Join(need("jobType", in.JobType), need("errorCode", in.Code))
-		}, mockThrow.run),
-		"MOCK_JOB_WORKER_FAIL_JOB": reads(func(in mockFail) error {
-			if in.Times < 0 {
-				return fmt.Errorf("times is %d: want 1 or more", in.Times)
-			}
-			return need("jobType", in.JobType)
-		}, mockFail.run),
-		"COMPLETE_JOB": reads(func(in completeJob) error { return in.check() }, completeJob.run),
-		"THROW_BPMN_ERROR_FROM_JOB": reads(func(in throwFromJob) error {
-			return errors.Join(in.Selector.check(), need("errorCode", in.Code))
-		}, throwFromJob.run),
-		"COMPLETE_USER_TASK": reads(func(in completeTask) error {
-			if in.Selector == (userTaskSelector{}) {
-				return errNoSelector
-			}
-			return nil
-		}, completeTask.run),
-		"INCREASE_TIME":    reads(increase.check, increase.run),
-		"SET_TIME":         reads(setTime.check, setTime.run),
-		"RESOLVE_INCIDENT": reads(resolve.check, resolve.run),
-		"UPDATE_VARIABLES": reads(func(in update) error { return in.Process.check() }, update.run),
+		"MOCK_JOB_WORKER_COMPLETE_JOB":     reads("From now on jobs of this type are completed.", mockComplete.run),
+		"MOCK_JOB_WORKER_THROW_BPMN_ERROR": reads("From now on jobs of this type throw a BPMN error.", mockThrow.run),
+		"MOCK_JOB_WORKER_FAIL_JOB":         reads("The next jobs of this type fail; then comes the answer of the next instruction for the type. Ours, Camunda has none.", mockFail.run),
+		"COMPLETE_JOB":                     reads("Completes one job that is open, by hand.", completeJob.run),
+		"THROW_BPMN_ERROR_FROM_JOB":        reads("Throws a BPMN error from one job that is open, by hand.", throwFromJob.run),
+		"COMPLETE_USER_TASK":               reads("Completes an open user task.", completeTask.run),
+		"INCREASE_TIME":                    reads("Moves the clock forward, from timer to timer.", increase.run),
+		"SET_TIME":                         reads("Moves the clock to an instant.", setTime.run),
+		"RESOLVE_INCIDENT":                 reads("Gives the job of an incident one more try and resolves the incident.", resolve.run),
+		"UPDATE_VARIABLES":                 reads("Sets variables of a process instance, or of one active element.", update.run),
 	}
 	for name, m := range assertions() {
 		all[name] = m
@@ -92,11 +63,11 @@ func instructions() map[string]maker {
 }
 
 type create struct {
-	Selector  processSelector `json:"processDefinitionSelector"`
-	Variables object          `json:"variables"`
+	Selector  processSelector `json:"processDefinitionSelector" rule:"need" doc:"the process, its latest version"`
+	Variables object          `json:"variables" doc:"the variables, an object"`
 	Start     []struct {
-		ElementID string `json:"elementId"`
-	} `json:"startInstructions"`
+		ElementID string `json:"elementId" rule:"need"`
+	} `json:"startInstructions" doc:"start before these elements instead of the start event"`
 }
 
 func (in create) run(e *Env) error {
@@ -110,28 +81,28 @@ func (in create) run(e *Env) error {
 }
 
 type publish struct {
-	Name      string `json:"name"`
-	Key       string `json:"correlationKey"`
-	ID        string `json:"messageId"`
-	TTL       int64  `json:"timeToLive"` // milliseconds
-	Variables object `json:"variables"`
+	Name      string `json:"name" rule:"need"`
+	Key       string `json:"correlationKey" doc:"the receiver is the instance that waits with this key"`
+	ID        string `json:"messageId" doc:"a second message with this id is refused while the first is kept"`
+	TTL       int64  `json:"timeToLive" rule:"min=0" doc:"milliseconds that the message waits for a receiver"`
+	Variables object `json:"variables" doc:"the variables, an object"`
 }
 
 type correlate struct {
-	Name      string `json:"name"`
-	Key       string `json:"correlationKey"`
-	Variables object `json:"variables"`
+	Name      string `json:"name" rule:"need"`
+	Key       string `json:"correlationKey" doc:"the receiver is the instance that waits with this key"`
+	Variables object `json:"variables" doc:"the variables, an object"`
 }
 
 type broadcast struct {
-	Name      string `json:"signalName"`
-	Variables object `json:"variables"`
+	Name      string `json:"signalName" rule:"need"`
+	Variables object `json:"variables" doc:"the variables, an object"`
 }
 
 type mockComplete struct {
-	JobType   string `json:"jobType"`
-	Variables object `json:"variables"`
-	Example   bool   `json:"useExampleData"`
+	JobType   string `json:"jobType" rule:"need"`
+	Variables object `json:"variables" doc:"what the worker answers, an object"`
+	Example   bool   `json:"useExampleData" doc:"answer with the example data that the element has in the model"`
 }
 
 // pending is the mock that a MOCK_JOB_WORKER instruction goes on with: failures that were asked for before come first.
@@ -169,10 +140,10 @@ func (e *Env) example(id string) json.RawMessage {
 }
 
 type mockThrow struct {
-	JobType   string `json:"jobType"`
-	Code      string `json:"errorCode"`
+	JobType   string `json:"jobType" rule:"need"`
+	Code      string `json:"errorCode" rule:"need"`
 	Message   string `json:"errorMessage"`
-	Variables object `json:"variables"`
+	Variables object `json:"variables" doc:"the variables, an object"`
 }
 
 func (in mockThrow) run(e *Env) error {
@@ -184,8 +155,8 @@ func (in mockThrow) run(e *Env) error {
 }
 
 type mockFail struct {
-	JobType string `json:"jobType"`
-	Times   int    `json:"times"` // 0 = 1
+	JobType string `json:"jobType" rule:"need"`
+	Times   int    `json:"times" rule:"min=1" doc:"how many jobs fail; 1 when it is left out"`
 	Message string `json:"errorMessage"`
 }
 
@@ -194,20 +165,11 @@ func (in mockFail) run(e *Env) error {
 	return nil
 }
 
-func (s jobSelector) check() error {
-	if s == (jobSelector{}) {
-		return errNoSelector
-	}
-	return nil
-}
-
 type completeJob struct {
-	Selector  jobSelector `json:"jobSelector"`
-	Variables object      `json:"variables"`
-	Example   bool        `json:"useExampleData"`
+	Selector  jobSelector `json:"jobSelector" rule:"need" doc:"the oldest job that it fits"`
+	Variables object      `json:"variables" doc:"the variables, an object"`
+	Example   bool        `json:"useExampleData" doc:"answer with the example data that the element has in the model"`
 }
-
-func (in completeJob) check() error { return in.Selector.check() }
 
 func (in completeJob) run(e *Env) error {
 	j, err := in.Selector.job(e)
@@ -245,10 +207,10 @@ func (e *Env) take(j openJob) error {
 }
 
 type throwFromJob struct {
-	Selector  jobSelector `json:"jobSelector"`
-	Code      string      `json:"errorCode"`
+	Selector  jobSelector `json:"jobSelector" rule:"need" doc:"the oldest job that it fits"`
+	Code      string      `json:"errorCode" rule:"need"`
 	Message   string      `json:"errorMessage"`
-	Variables object      `json:"variables"`
+	Variables object      `json:"variables" doc:"the variables, an object"`
 }
 
 func (in throwFromJob) run(e *Env) error {
@@ -265,9 +227,9 @@ func (in throwFromJob) run(e *Env) error {
 }
 
 type completeTask struct {
-	Selector  userTaskSelector `json:"userTaskSelector"`
-	Variables object           `json:"variables"`
-	Example   bool             `json:"useExampleData"`
+	Selector  userTaskSelector `json:"userTaskSelector" rule:"need" doc:"the oldest open task that it fits"`
+	Variables object           `json:"variables" doc:"the variables, an object"`
+	Example   bool             `json:"useExampleData" doc:"answer with the example data that the element has in the model"`
 }
 
 func (in completeTask) run(e *Env) error {
@@ -287,18 +249,7 @@ func (in completeTask) run(e *Env) error {
 }
 
 type increase struct {
-	Duration string `json:"duration"`
-}
-
-func (in increase) check() error {
-	d, err := isotime.ParseDuration(in.Duration)
-	if err == nil && !d.AddTo(time.Unix(0, 0)).After(time.Unix(0, 0)) {
-		err = errors.New("want more than no time")
-	}
-	if err != nil {
-		return fmt.Errorf("duration %q: want an ISO 8601 duration such as PT30M: %w", in.Duration, err)
-	}
-	return nil
+	Duration string `json:"duration" rule:"need duration" doc:"ISO 8601, such as PT30M"`
 }
 
 func (in increase) run(e *Env) error {
@@ -312,18 +263,11 @@ func (in increase) run(e *Env) error {
 }
 
 type setTime struct {
-	Time string `json:"time"`
-}
-
-func (in setTime) check() error {
-	if _, err := time.Parse(time.RFC3339, in.Time); err != nil {
-		return fmt.Errorf("time %q: want an instant such as 2026-03-15T10:00:00Z", in.Time)
-	}
-	return nil
+	Time string `json:"time" rule:"need instant" doc:"such as 2026-01-02T15:04:05Z"`
 }
 
 func (in setTime) run(e *Env) error {
-	at, err := time.Parse(time.RFC3339, in.Time)
+	at, err := isotime.ParseDateTime(in.Time)
 	if err != nil {
 		return err
 	}
@@ -332,14 +276,7 @@ func (in setTime) run(e *Env) error {
 }
 
 type resolve struct {
-	Selector incidentSelector `json:"incidentSelector"`
-}
-
-func (in resolve) check() error {
-	if in.Selector == (incidentSelector{}) {
-		return errNoSelector
-	}
-	return nil
+	Selector incidentSelector `json:"incidentSelector" rule:"need" doc:"the oldest open incident that it fits"`
 }
 
 func (in resolve) run(e *Env) error {
@@ -367,9 +304,9 @@ func (in resolve) run(e *Env) error {
 }
 
 type update struct {
-	Process   processSelector  `json:"processInstanceSelector"`
-	Element   *elementSelector `json:"elementSelector"`
-	Variables object           `json:"variables"`
+	Process   processSelector  `json:"processInstanceSelector" rule:"need" doc:"its newest instance"`
+	Element   *elementSelector `json:"elementSelector" doc:"set them in its newest active run"`
+	Variables object           `json:"variables" rule:"need" doc:"the variables, an object"`
 }
 
 func (in update) run(e *Env) error {

@@ -1,15 +1,15 @@
 package enginetest
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -25,6 +25,8 @@ import (
 //		{"type": "ASSERT_PROCESS_INSTANCE", "processInstanceSelector": {"processDefinitionId": "trip"}, "state": "IS_COMPLETED"}
 //	]}]}
 //
+// Every field is in [ScenarioSchema], a JSON Schema for editors. `journeyman test FILE…` runs files without any Go.
+//
 // Every instruction runs to its end before the next: mocks have done all their
 // work, and assertions do not wait. A selector by process means its newest
 // instance.
@@ -36,17 +38,17 @@ import (
 // subprocesses, listeners, child process mocks, conditional behaviour, message
 // subscriptions, semantic judges.
 type ScenarioFile struct {
-	Schema    string     `json:"$schema,omitempty"`
-	ProcessID string     `json:"processId,omitempty"` // Play's; not used
-	TestCases []Scenario `json:"testCases"`
+	Schema    string     `json:"$schema,omitempty" doc:"where the schema of the file is; editors read it"`
+	ProcessID string     `json:"processId,omitempty" doc:"of Camunda's Play; not used"`
+	TestCases []Scenario `json:"testCases" rule:"need min=1" doc:"each runs in an engine of its own"`
 }
 
 // Scenario is one test case.
 type Scenario struct {
-	Name         string            `json:"name"`
+	Name         string            `json:"name" rule:"need" doc:"unique in the file"`
 	Description  string            `json:"description,omitempty"`
-	Instructions []json.RawMessage `json:"instructions"`
-	Metadata     json.RawMessage   `json:"metadata,omitempty"` // Play's; not used
+	Instructions []json.RawMessage `json:"instructions" rule:"need" doc:"done one after the other"`
+	Metadata     json.RawMessage   `json:"metadata,omitempty" doc:"of Camunda's Play; not used"`
 
 	steps []step
 }
@@ -54,70 +56,92 @@ type Scenario struct {
 // step is one instruction with its place for messages.
 type step struct {
 	kind string
+	line int
 	run  func(e *Env) error
 }
 
-// ParseScenarios reads a file of test cases and checks every instruction. All
-// mistakes are reported, with test case and instruction: an unknown type, an
-// unknown or missing field, a bad duration, state or expression.
+// ReadScenarios reads and checks a file of test cases. The error of a bad file joins one [*ScenarioMistake] for each thing
+// that is wrong, with file, line, path, value and what is wanted: an unknown instruction, an unknown or missing field, a
+// field that stands twice, a bad duration, state or expression. Other errors are about reading.
+func ReadScenarios(path string) (*ScenarioFile, error) {
+	text, err := os.ReadFile(path) //nolint:gosec // the caller names it
+	if err != nil {
+		return nil, err
+	}
+	f, err := ParseScenarios(text)
+	for _, m := range Mistakes(err) {
+		m.File = path
+	}
+	return f, err
+}
+
+// ParseScenarios is [ReadScenarios] for a text.
 func ParseScenarios(text []byte) (*ScenarioFile, error) {
+	at, bad := locate(text)
+	if bad != nil {
+		return nil, bad
+	}
+	mistakes := verify("", text, reflect.TypeFor[ScenarioFile](), nil)
+	for _, path := range at.twice {
+		mistakes = append(mistakes, &ScenarioMistake{Path: path, Value: "there twice", Want: "it once"})
+	}
 	var f ScenarioFile
-	if err := strict(text, &f); err != nil {
-		return nil, fmt.Errorf("scenario file: %w", err)
+	if len(mistakes) == 0 {
+		if err := json.Unmarshal(text, &f); err != nil {
+			return nil, &ScenarioMistake{Value: "not readable", Want: err.Error()} // verify knows better
+		}
 	}
-	if len(f.TestCases) == 0 {
-		return nil, errors.New("scenario file: testCases is empty")
-	}
-	var errs []error
+	names := map[string]bool{}
 	for i := range f.TestCases {
 		c := &f.TestCases[i]
-		if c.Name == "" {
-			errs = append(errs, fmt.Errorf("test case %d: name is missing", i+1))
+		path := fmt.Sprintf("testCases[%d]", i)
+		if names[c.Name] {
+			mistakes = append(mistakes, &ScenarioMistake{Path: path + ".name", Value: strconv.Quote(c.Name), Want: "a name that no other test case has"})
 		}
+		names[c.Name] = true
 		for n, doc := range c.Instructions {
-			s, err := instruction(doc)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("test case %d %q, instruction %d: %w", i+1, c.Name, n+1, err))
-			}
+			place := fmt.Sprintf("%s.instructions[%d]", path, n)
+			s, found := instruction(place, doc)
+			s.line = at.near(place)
+			mistakes = append(mistakes, found...)
 			c.steps = append(c.steps, s)
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
+	if len(mistakes) == 0 {
+		return &f, nil
 	}
-	return &f, nil
-}
-
-// strict decodes one JSON value without unknown fields.
-func strict(text []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return err
+	errs := make([]error, len(mistakes))
+	for i, m := range mistakes {
+		m.Line = at.near(m.Path)
+		errs[i] = m
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the value")
-	}
-	return nil
+	return nil, errors.Join(errs...)
 }
 
 // instruction reads one instruction by its type.
-func instruction(doc json.RawMessage) (step, error) {
-	var head struct {
-		Type string `json:"type"`
+func instruction(path string, doc json.RawMessage) (step, []*ScenarioMistake) {
+	var parts map[string]json.RawMessage
+	if json.Unmarshal(doc, &parts) != nil || parts == nil {
+		return step{}, []*ScenarioMistake{{Path: path, Value: shown(doc), Want: `an instruction, {"type": …}`}}
 	}
-	if err := json.Unmarshal(doc, &head); err != nil {
-		return step{}, err
-	}
-	read, ok := instructions()[head.Type]
+	var kind string
+	_ = json.Unmarshal(parts["type"], &kind) // no text is no known type
+	m, ok := instructions()[kind]
 	if !ok {
-		return step{}, fmt.Errorf("type %q: want one of %s", head.Type, strings.Join(slices.Sorted(maps.Keys(instructions())), ", "))
+		bad := &ScenarioMistake{Path: under(path, "type"), Want: "one of " + strings.Join(slices.Sorted(maps.Keys(instructions())), ", ")}
+		if parts["type"] != nil {
+			bad.Value = shown(parts["type"])
+		}
+		return step{}, []*ScenarioMistake{bad}
 	}
-	run, err := read(doc)
+	if found := verifyObject(path, doc, m.fields, "type"); len(found) > 0 {
+		return step{}, found
+	}
+	run, err := m.read(doc)
 	if err != nil {
-		err = fmt.Errorf("%s: %w", head.Type, err)
+		return step{}, []*ScenarioMistake{{Path: path, Value: shown(doc), Want: err.Error()}}
 	}
-	return step{kind: head.Type, run: run}, err
+	return step{kind: kind, run: run}, nil
 }
 
 // Scenarios runs files of test cases, each case in an engine of its own.
@@ -136,13 +160,9 @@ func RunFile(t *testing.T, path string, models ...Model) {
 // RunFile runs every test case of a file as a subtest.
 func (s Scenarios) RunFile(t *testing.T, path string) {
 	t.Helper()
-	text, err := os.ReadFile(path) //nolint:gosec // the test names it
+	f, err := ReadScenarios(path)
 	if err != nil {
 		t.Fatal(err)
-	}
-	f, err := ParseScenarios(text)
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
 	}
 	for _, c := range f.TestCases {
 		t.Run(c.Name, func(t *testing.T) {
@@ -167,6 +187,12 @@ func (s Scenarios) RunFiles(t *testing.T, pattern string) {
 // Run runs one test case, which [ParseScenarios] read.
 func (s Scenarios) Run(t testing.TB, c Scenario) {
 	t.Helper()
+	s.run(t, c, func(i int, step step) string { return fmt.Sprintf("instruction %d, %s", i+1, step.kind) }, nil)
+}
+
+// run does the steps; at names one of them in messages, and stop may end the case between two.
+func (s Scenarios) run(t testing.TB, c Scenario, at func(i int, step step) string, stop func() error) {
+	t.Helper()
 	e := Start(t, s.Models...)
 	if s.Coverage != nil {
 		e.Collect(s.Coverage)
@@ -175,12 +201,17 @@ func (s Scenarios) Run(t testing.TB, c Scenario) {
 		s.Prepare(e)
 	}
 	if len(c.steps) != len(c.Instructions) {
-		t.Fatal("enginetest: the scenario was not read by ParseScenarios")
+		t.Fatalf("enginetest: the scenario was not read by ParseScenarios")
 	}
 	for i, step := range c.steps {
-		e.t = &located{TB: t, at: fmt.Sprintf("instruction %d, %s", i+1, step.kind)}
+		if stop != nil {
+			if err := stop(); err != nil {
+				t.Fatalf("%v", err)
+			}
+		}
+		e.t = &located{TB: t, at: at(i, step)}
 		if err := step.run(e); err != nil {
-			t.Fatalf("instruction %d, %s: %v", i+1, step.kind, err)
+			t.Fatalf("%s: %v", at(i, step), err)
 		}
 	}
 	e.t = t

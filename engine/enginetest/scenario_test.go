@@ -1,7 +1,12 @@
 package enginetest_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -12,11 +17,11 @@ import (
 
 func errand() enginetest.Model { return enginetest.File("testdata/errand.bpmn") }
 
-func TestScenarios(t *testing.T) {
-	t.Parallel()
-	s := enginetest.Scenarios{
+// scenarios are the models of testdata, with what is the same in all of their cases.
+func scenarios(c *enginetest.Coverage) enginetest.Scenarios {
+	return enginetest.Scenarios{
 		Models:   []enginetest.Model{enginetest.FS(models.FS(), models.TourBooking), errand()},
-		Coverage: &coverage,
+		Coverage: c,
 		Prepare: func(e *enginetest.Env) {
 			for _, segment := range []string{"flight", "hotel", "transfer"} {
 				e.Mock(segment + ".reserve").Returns(map[string]any{"reservationId": "R-" + segment})
@@ -32,37 +37,106 @@ func TestScenarios(t *testing.T) {
 			}
 		},
 	}
-	s.RunFiles(t, "testdata/*.json")
+}
+
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	scenarios(&coverage).RunFiles(t, "testdata/*.json")
 }
 
 func TestParseScenarios_refusals(t *testing.T) {
 	t.Parallel()
+	const p = `"processInstanceSelector": {"processDefinitionId": "p"}`
 	tests := map[string]struct{ instruction, want string }{
-		"unknown type":        {`{"type": "ASSERT_DECISION"}`, `type "ASSERT_DECISION": want one of`},
-		"unknown field":       {`{"type": "INCREASE_TIME", "duration": "PT1M", "unit": "s"}`, "unit"},
-		"bad duration":        {`{"type": "INCREASE_TIME", "duration": "30 minutes"}`, "want an ISO 8601 duration"},
+		"unknown type":        {`{"type": "ASSERT_DECISION"}`, `type is "ASSERT_DECISION": want one of ASSERT_COMPENSATION, `},
+		"no type":             {`{"duration": "PT1M"}`, `type is missing: want one of`},
+		"no instruction":      {`7`, ` is 7: want an instruction, {"type": …}`},
+		"unknown field":       {`{"type": "INCREASE_TIME", "duration": "PT1M", "unit": "s"}`, `unit is "s": want no such field; there are duration`},
+		"bad duration":        {`{"type": "INCREASE_TIME", "duration": "30 minutes"}`, `duration is "30 minutes": want an ISO 8601 duration`},
+		"no duration":         {`{"type": "INCREASE_TIME"}`, `duration is missing: want a text in quotes`},
 		"no time":             {`{"type": "INCREASE_TIME", "duration": "PT0S"}`, "more than no time"},
-		"bad instant":         {`{"type": "SET_TIME", "time": "noon"}`, "want an instant"},
-		"bad state":           {`{"type": "ASSERT_PROCESS_INSTANCE", "processInstanceSelector": {"processDefinitionId": "p"}, "state": "DONE"}`, `state is "DONE": want one of IS_ACTIVE`},
-		"nothing asserted":    {`{"type": "ASSERT_PROCESS_INSTANCE", "processInstanceSelector": {"processDefinitionId": "p"}}`, "says nothing"},
-		"empty selector":      {`{"type": "COMPLETE_JOB", "jobSelector": {}}`, "a selector is empty"},
-		"no process":          {`{"type": "CREATE_PROCESS_INSTANCE", "processDefinitionSelector": {}}`, "processDefinitionId is missing"},
-		"bad expression":      {`{"type": "ASSERT_VARIABLE", "processInstanceSelector": {"processDefinitionId": "p"}, "variableName": "x", "satisfiesExpression": "x >"}`, "satisfiesExpression"},
-		"judge":               {`{"type": "ASSERT_VARIABLE", "processInstanceSelector": {"processDefinitionId": "p"}, "variableName": "x", "satisfiesJudge": {}}`, "satisfiesJudge"},
+		"bad instant":         {`{"type": "SET_TIME", "time": "noon"}`, `time is "noon": want an instant such as`},
+		"bad state":           {`{"type": "ASSERT_PROCESS_INSTANCE", ` + p + `, "state": "DONE"}`, `state is "DONE": want one of IS_ACTIVE`},
+		"no state":            {`{"type": "ASSERT_ELEMENT_INSTANCE", ` + p + `, "elementSelector": {"elementId": "x"}}`, `state is missing: want one of IS_ACTIVE`},
+		"nothing asserted":    {`{"type": "ASSERT_PROCESS_INSTANCE", ` + p + `}`, "want at least one of state, hasActiveIncidents"},
+		"empty selector":      {`{"type": "COMPLETE_JOB", "jobSelector": {}}`, "jobSelector is {}: want at least one of jobType, elementId, processDefinitionId"},
+		"empty element":       {`{"type": "ASSERT_ELEMENT_INSTANCES", ` + p + `, "elementSelectors": [{"elementId": "a"}, {}], "state": "IS_ACTIVE"}`, "elementSelectors[1] is {}: want at least one of elementId, elementName"},
+		"no elements":         {`{"type": "ASSERT_ELEMENT_INSTANCES", ` + p + `, "elementSelectors": [], "state": "IS_ACTIVE"}`, "elementSelectors is []: want at least 1 entries"},
+		"no process":          {`{"type": "CREATE_PROCESS_INSTANCE", "processDefinitionSelector": {}}`, "processDefinitionSelector.processDefinitionId is missing: want a text in quotes"},
+		"process is a number": {`{"type": "CREATE_PROCESS_INSTANCE", "processDefinitionSelector": {"processDefinitionId": 7}}`, "processDefinitionId is 7: want a text in quotes"},
+		"bad expression":      {`{"type": "ASSERT_VARIABLE", ` + p + `, "variableName": "x", "satisfiesExpression": "x >"}`, `satisfiesExpression is "x >": want a FEEL expression`},
+		"judge":               {`{"type": "ASSERT_VARIABLE", ` + p + `, "variableName": "x", "satisfiesExpression": "x", "satisfiesJudge": {}}`, "satisfiesJudge is {}: want no such field"},
 		"termination":         {`{"type": "CREATE_PROCESS_INSTANCE", "processDefinitionSelector": {"processDefinitionId": "p"}, "runtimeInstructions": []}`, "runtimeInstructions"},
-		"amount":              {`{"type": "ASSERT_ELEMENT_INSTANCE", "processInstanceSelector": {"processDefinitionId": "p"}, "elementSelector": {"elementId": "x"}, "state": "IS_ACTIVE", "amount": 0}`, "amount is 0"},
-		"variables no object": {`{"type": "BROADCAST_SIGNAL", "signalName": "x", "variables": 7}`, "variables"},
+		"amount":              {`{"type": "ASSERT_ELEMENT_INSTANCE", ` + p + `, "elementSelector": {"elementId": "x"}, "state": "IS_ACTIVE", "amount": 0}`, "amount is 0: want a whole number of at least 1"},
+		"half an amount":      {`{"type": "ASSERT_ELEMENT_INSTANCE", ` + p + `, "elementSelector": {"elementId": "x"}, "state": "IS_ACTIVE", "amount": 1.5}`, "amount is 1.5: want a whole number"},
+		"incidents":           {`{"type": "ASSERT_PROCESS_INSTANCE", ` + p + `, "hasActiveIncidents": "no"}`, `hasActiveIncidents is "no": want true or false`},
+		"variables no object": {`{"type": "BROADCAST_SIGNAL", "signalName": "x", "variables": 7}`, "variables is 7: want an object"},
+		"null":                {`{"type": "BROADCAST_SIGNAL", "signalName": null}`, "signalName is null: want a text in quotes"},
+		"twice":               {`{"type": "BROADCAST_SIGNAL", "signalName": "x", "signalName": "y"}`, "signalName is there twice: want it once"},
 	}
 	for name, tt := range tests {
-		_, err := enginetest.ParseScenarios([]byte(`{"testCases": [{"name": "n", "instructions": [` + tt.instruction + `]}]}`))
-		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "instruction 1") {
-			t.Errorf("%s: got %v, want instruction 1 and %q", name, err, tt.want)
+		_, err := enginetest.ParseScenarios([]byte("{\"testCases\": [{\"name\": \"n\", \"instructions\": [\n" + tt.instruction + "\n]}]}"))
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "2: testCases[0].instructions[0]") {
+			t.Errorf("%s: got %v, want line 2, testCases[0].instructions[0] and %q", name, err, tt.want)
+		}
+		if m := enginetest.Mistakes(err); len(m) != 1 {
+			t.Errorf("%s: %d mistakes in %v, want 1", name, len(m), err)
 		}
 	}
-	for text, want := range map[string]string{`[]`: "scenario file", `{"testCases": []}`: "empty", `{"cases": []}`: "cases", `{"testCases": [{"instructions": []}]}`: "name is missing", `{"testCases": []} x`: "scenario file"} {
+	for text, want := range map[string]string{
+		`[]`: "1: scenario file is []: want an object", `{"testCases": []}`: "testCases is []: want at least 1", `{"cases": []}`: "cases is []: want no such field",
+		`{"testCases": [{"instructions": []}]}`: "testCases[0].name is missing", `{"testCases": []} x`: "scenario file is longer than its JSON value",
+		"{\n\"testCases\": [\n,]}": "3: scenario file is no JSON", "": "is no JSON",
+		`{"testCases": [{"name": "a", "instructions": []}, {"name": "a", "instructions": []}]}`: `testCases[1].name is "a": want a name that no other test case has`,
+	} {
 		if _, err := enginetest.ParseScenarios([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
+	}
+}
+
+func TestReadScenarios(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "shop.json")
+	if err := os.WriteFile(path, []byte("{\"testCases\": [{\"name\": \"n\",\n\"instructions\": [{\"type\": \"SET_TIME\"}, {\"type\": \"X\"}]}]}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := enginetest.ReadScenarios(path)
+	if found := enginetest.Mistakes(err); len(found) != 2 || found[0].File != path || found[0].Line != 2 || found[0].Path != "testCases[0].instructions[0].time" || !strings.HasPrefix(err.Error(), path+":2: testCases[0]") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := enginetest.ReadScenarios(path + ".none"); !errors.Is(err, fs.ErrNotExist) || enginetest.Mistakes(err) != nil {
+		t.Errorf("got %v, want that there is no such file", err)
+	}
+}
+
+// Play runs without a test: the error says line and instruction, and the engine is closed whatever happens.
+func TestScenarios_play(t *testing.T) {
+	t.Parallel()
+	f, err := enginetest.ParseScenarios([]byte(`{"testCases": [{"name": "n", "instructions": [
+		{"type": "CREATE_PROCESS_INSTANCE", "processDefinitionSelector": {"processDefinitionId": "errand"}, "variables": {"owner": "ada"}},
+		{"type": "ASSERT_PROCESS_INSTANCE", "processInstanceSelector": {"processDefinitionId": "errand"}, "state": "IS_ACTIVE"},
+		{"type": "ASSERT_ELEMENT_INSTANCE", "processInstanceSelector": {"processDefinitionId": "errand"}, "elementSelector": {"elementId": "buy"}, "state": "IS_COMPLETED"}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c enginetest.Coverage
+	s := enginetest.Scenarios{Models: []enginetest.Model{errand()}, Coverage: &c}
+	err = s.Play(t.Context(), f.TestCases[0])
+	if err == nil || !strings.HasPrefix(err.Error(), "line 4, instruction 3, ASSERT_ELEMENT_INSTANCE: element buy: 0 runs IS_COMPLETED, want 1") {
+		t.Errorf("got %v", err)
+	}
+	if m := c.Models(); len(m) != 1 || m[0].Covered == 0 {
+		t.Errorf("coverage of a case that failed: %+v", m)
+	}
+	f.TestCases[0].Instructions = f.TestCases[0].Instructions[:2]
+	if err := s.Play(t.Context(), f.TestCases[0]); err == nil || !strings.Contains(err.Error(), "was not read by ParseScenarios") {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Play(ctx, enginetest.Scenario{Name: "empty"}); err != nil {
+		t.Errorf("a case with no instructions: %v", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package enginetest
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,43 +9,35 @@ import (
 // The selectors of Camunda Process Test.
 type (
 	processSelector struct {
-		ID string `json:"processDefinitionId"`
+		ID string `json:"processDefinitionId" rule:"need"`
 	}
 	elementSelector struct {
+		_ struct{} `rule:"any=elementId|elementName"`
+
 		ID   string `json:"elementId"`
 		Name string `json:"elementName"`
 	}
 	jobSelector struct {
+		_ struct{} `rule:"any=jobType|elementId|processDefinitionId"`
+
 		JobType   string `json:"jobType"`
 		ElementID string `json:"elementId"`
 		Process   string `json:"processDefinitionId"`
 	}
 	userTaskSelector struct {
+		_ struct{} `rule:"any=elementId|taskName|processDefinitionId"`
+
 		ElementID string `json:"elementId"`
 		Name      string `json:"taskName"`
 		Process   string `json:"processDefinitionId"`
 	}
 	incidentSelector struct {
+		_ struct{} `rule:"any=elementId|processDefinitionId"`
+
 		ElementID string `json:"elementId"`
 		Process   string `json:"processDefinitionId"`
 	}
 )
-
-var errNoSelector = errors.New("a selector is empty: want at least one of its fields")
-
-func (s processSelector) check() error {
-	if s.ID == "" {
-		return errors.New("processDefinitionId is missing")
-	}
-	return nil
-}
-
-func (s elementSelector) check() error {
-	if s.ID == "" && s.Name == "" {
-		return errNoSelector
-	}
-	return nil
-}
 
 // instance is the newest instance of the process.
 func (s processSelector) instance(e *Env) (*Instance, error) {

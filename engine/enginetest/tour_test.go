@@ -3,6 +3,7 @@ package enginetest_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,7 +97,6 @@ func TestTour_paymentDeclinedIsUndoneInTheOrderOfTheModel(t *testing.T) {
 // A 30-minute saga whose confirmation never comes: the deadline gives it up.
 func TestTour_deadline(t *testing.T) {
 	t.Parallel()
-	begin := time.Now()
 	e := tour(t)
 	e.Mock(models.JobPaymentAuthorize).Holds()
 	p := book(e).WantActive(models.StepPaymentAuthorize)
@@ -105,11 +105,23 @@ func TestTour_deadline(t *testing.T) {
 	e.AdvanceClock(2 * time.Minute)
 	p.WantCompleted().WantVariable("sagaDecision", "expired").WantElement(models.StepPaymentAuthorize, "TERMINATED", 1)
 	p.WantCompensated("transferCancel", "hotelCancel", "flightCancel").WantNotReached("onFailure", models.StepBookingConfirm)
-	if took := time.Since(begin); took > time.Second {
-		t.Errorf("a 30-minute saga took %s, want under 1 s", took)
-	} else {
-		t.Logf("30 minutes in %s", took)
+}
+
+// BenchmarkTour_deadline is a whole test of a saga of thirty minutes that times out: engine, deployment, clock, assertions,
+// closing. Issue 4 wants it under 1 s; ms/saga says what it took.
+func BenchmarkTour_deadline(b *testing.B) {
+	f, err := enginetest.ReadScenarios("testdata/tour.json")
+	if err != nil {
+		b.Fatal(err)
 	}
+	i := slices.IndexFunc(f.TestCases, func(c enginetest.Scenario) bool { return c.Name == "nobody pays within half an hour" })
+	s := scenarios(nil)
+	for b.Loop() {
+		if err := s.Play(b.Context(), f.TestCases[i]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/saga")
 }
 
 // One step that takes longer than its own time-out ends the saga earlier.
