@@ -30,7 +30,7 @@ func TestBadInput_Models(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			z := open(t)
+			z := open(t, "grpc: DeployResource refuses a file that is hostile: "+name)
 			_, err := z.DeployResource(z.ctx, &pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: "p.bpmn", Content: []byte(xml)}}})
 			if status.Code(err) != codes.InvalidArgument {
 				t.Errorf("got %v, want INVALID_ARGUMENT", status.Code(err))
@@ -45,17 +45,17 @@ func TestBadInput_Models(t *testing.T) {
 
 func TestBadInput_FEELThatNeverEnds(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "feel-errors: an expression that cannot be evaluated is an incident, the cluster goes on")
 	z.deploy("p.bpmn", oneTask("one", mappings("input", "=count(for a in xs, b in xs, c in xs, d in xs return a+b+c+d)", "n")))
 	k := z.create("one", `{"xs":[`+strings.TrimSuffix(strings.Repeat("1,", 500), ",")+`]}`)
-	z.incident(k, "IO_MAPPING_ERROR")
+	z.incident(k, "IO_MAPPING_ERROR", "")
 	z.cancel(k)
 	z.alive()
 }
 
 func TestBadInput_Keys(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "grpc: a key that names nothing is NOT_FOUND, whatever the number")
 	for _, k := range []int64{0, -1, math.MaxInt64, math.MinInt64} {
 		_, err := z.CompleteJob(z.ctx, &pb.CompleteJobRequest{JobKey: k})
 		z.refused(err, codes.NotFound, fmt.Sprintf("'%d'", k))
@@ -66,11 +66,12 @@ func TestBadInput_Keys(t *testing.T) {
 	}
 	z.problem("POST", "/jobs/9223372036854775808/completion", nil, 400, "Failed to convert 'jobKey' with value: '9223372036854775808'")
 	z.problem("GET", "/process-instances/-5", nil, 404, "not found")
+	z.alive()
 }
 
 func TestBadInput_TimesAndAmounts(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "grpc: FailJob, UpdateJobTimeout and PublishMessage take the ends of their ranges")
 	z.deploy("one.bpmn", oneTask("one"))
 	z.create("one", "")
 	j := z.job("work")
@@ -89,7 +90,7 @@ func TestBadInput_TimesAndAmounts(t *testing.T) {
 		t.Errorf("retries: %d", j.GetRetries())
 	}
 	z.fail(j, -3, "")
-	if inc := z.incident(j.GetProcessInstanceKey(), "JOB_NO_RETRIES"); inc["errorMessage"] != "No more retries left." {
+	if inc := z.incident(j.GetProcessInstanceKey(), "JOB_NO_RETRIES", ""); inc["errorMessage"] != "No more retries left." {
 		t.Errorf("incident: %v", inc)
 	}
 	// The longest message lives; a negative life is none.
@@ -108,7 +109,7 @@ func TestBadInput_TimesAndAmounts(t *testing.T) {
 
 func TestBadInput_LargeVariables(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "grpc: a message of more than 4 MB is RESOURCE_EXHAUSTED; a job that fits no message is an incident MESSAGE_SIZE_EXCEEDED")
 	z.deploy("one.bpmn", oneTask("one"))
 	_, err := z.CreateProcessInstance(z.ctx, &pb.CreateProcessInstanceRequest{BpmnProcessId: "one", Version: -1, Variables: `{"x":"` + strings.Repeat("x", 5<<20) + `"}`})
 	if status.Code(err) != codes.ResourceExhausted {
@@ -122,7 +123,7 @@ func TestBadInput_LargeVariables(t *testing.T) {
 	k := z.create("one", `{"a":`+half+`}`)
 	z.setVariables(k, `{"b":`+half+`}`)
 	z.none("work")
-	inc := z.incident(k, "MESSAGE_SIZE_EXCEEDED")
+	inc := z.incident(k, "MESSAGE_SIZE_EXCEEDED", "")
 	z.setVariables(k, `{"b":1}`)
 	z.resolve(inc)
 	if j := z.work("work", ""); j.GetProcessInstanceKey() != k {
@@ -133,7 +134,7 @@ func TestBadInput_LargeVariables(t *testing.T) {
 
 func TestBadInput_BatchIsCutToTheMessageSize(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "grpc: ActivateJobs answers no more jobs than fit one message")
 	z.deploy("one.bpmn", oneTask("one"))
 	for range 5 {
 		z.create("one", `{"a":"`+strings.Repeat("x", 1<<20)+`"}`)
@@ -145,11 +146,14 @@ func TestBadInput_BatchIsCutToTheMessageSize(t *testing.T) {
 	if rest := z.activate("work", 5, patience); len(first)+len(rest) != 5 {
 		t.Errorf("got %d and %d jobs, want 5 in all", len(first), len(rest))
 	}
+	z.none("work")
+	z.complete(first[0], "")
+	z.state(first[0].GetProcessInstanceKey(), "COMPLETED")
 }
 
 func TestBadInput_DeepVariables(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "variables: a variable is any JSON value; what cannot be read is INVALID_ARGUMENT")
 	z.deploy("one.bpmn", oneTask("one", mappings("input", "=x", "y")))
 	nested := func(n int) string { return `{"x":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}` }
 	z.create("one", nested(200))

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
@@ -33,13 +36,21 @@ type cluster struct {
 	rest   string
 	http   *http.Client
 	engine *engine.Engine // nil against a real cluster
+	ns     namespace
+	dial   []grpc.DialOption
+	addr   string
 }
 
-// open starts an engine for the test, or connects to the cluster named by the environment.
-func open(tb testing.TB) *cluster {
+// open starts an engine for the case, or connects to the cluster named by the
+// environment. line is what the case pins, see [pins].
+func open(tb testing.TB, line string) *cluster {
 	tb.Helper()
-	addr, rest := os.Getenv("ZEEBE_TEST_ADDRESS"), os.Getenv("ZEEBE_TEST_REST_ADDRESS")
-	z := &cluster{t: tb}
+	pins(tb, line)
+	addr, rest := os.Getenv("ZEEBE_TEST_ADDRESS"), strings.TrimSuffix(os.Getenv("ZEEBE_TEST_REST_ADDRESS"), "/")
+	z := &cluster{t: tb, ns: newNamespace()}
+	if addr != "" && rest == "" {
+		tb.Fatal("ZEEBE_TEST_ADDRESS is set, ZEEBE_TEST_REST_ADDRESS is not: want both")
+	}
 	if addr == "" {
 		e, err := engine.Start(engine.Config{})
 		if err != nil {
@@ -52,7 +63,8 @@ func open(tb testing.TB) *cluster {
 		})
 		z.engine, addr, rest = e, e.Addr(), "http://"+e.RESTAddr()
 	}
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	z.addr, z.dial = addr, append(z.ns.dialOptions(), secure(z.engine != nil)...)
+	conn, err := grpc.NewClient(addr, z.dial...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -63,25 +75,50 @@ func open(tb testing.TB) *cluster {
 			tb.Errorf("close the connection: %v", err)
 		}
 	})
-	z.GatewayClient, z.rest, z.http = pb.NewGatewayClient(conn), rest, &http.Client{Transport: transport}
+	z.GatewayClient, z.rest, z.http = pb.NewGatewayClient(conn), rest, &http.Client{Transport: namedTransport{transport, z.ns}}
 	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
 	tb.Cleanup(cancel)
 	z.ctx = ctx
 	return z
 }
 
-// advance moves the engine's clock; against a real cluster the case is left out.
+// secure are the options for a cluster's TLS and authorization.
+func secure(own bool) []grpc.DialOption {
+	if own {
+		return []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
+	}
+	creds := insecure.NewCredentials()
+	if os.Getenv("ZEEBE_TEST_TLS") == "true" {
+		creds = credentials.NewTLS(nil)
+	}
+	return []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithPerRPCCredentials(authorization(os.Getenv("ZEEBE_TEST_AUTHORIZATION")))}
+}
+
+// authorization is the header of every call; empty: none.
+type authorization string
+
+func (a authorization) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	if a == "" {
+		return nil, nil
+	}
+	return map[string]string{"authorization": string(a)}, nil
+}
+
+func (authorization) RequireTransportSecurity() bool { return false }
+
+// advance moves the engine's clock.
 func (z *cluster) advance(d time.Duration) {
 	z.t.Helper()
-	z.needClock()
+	if z.engine == nil {
+		z.t.Fatal("the case moves the clock without needClock")
+	}
 	z.engine.AdvanceClock(d)
 }
 
+// needClock leaves the case out where the clock cannot be moved.
 func (z *cluster) needClock() {
 	z.t.Helper()
-	if z.engine == nil {
-		z.t.Skip("left out: needs a clock that can be moved")
-	}
+	z.engineOnly("moves the clock")
 }
 
 func (z *cluster) deploy(name, xml string) *pb.DeployResourceResponse {
@@ -131,6 +168,17 @@ func (z *cluster) job(jobType string) *pb.ActivatedJob {
 		z.t.Fatalf("activate %s: got %d jobs, want 1", jobType, len(jobs))
 	}
 	return jobs[0]
+}
+
+// jobs takes n jobs of the type, which must come, in the order of their keys.
+func (z *cluster) jobs(jobType string, n int) []*pb.ActivatedJob {
+	z.t.Helper()
+	var jobs []*pb.ActivatedJob
+	for len(jobs) < n {
+		jobs = append(jobs, z.job(jobType))
+	}
+	slices.SortFunc(jobs, func(a, b *pb.ActivatedJob) int { return cmp.Compare(a.GetKey(), b.GetKey()) })
+	return jobs
 }
 
 // none asserts that no job of the type can be activated now.
@@ -219,12 +267,22 @@ func (z *cluster) call(method, path string, body, out any) int {
 	return status
 }
 
-func (z *cluster) roundTrip(req *http.Request) (int, []byte) {
+// do sends a request with the cluster's authorization.
+func (z *cluster) do(req *http.Request) *http.Response {
 	z.t.Helper()
+	if a := os.Getenv("ZEEBE_TEST_AUTHORIZATION"); a != "" && z.engine == nil {
+		req.Header.Set("Authorization", a)
+	}
 	res, err := z.http.Do(req)
 	if err != nil {
 		z.t.Fatalf("%s %s: %v", req.Method, req.URL, err)
 	}
+	return res
+}
+
+func (z *cluster) roundTrip(req *http.Request) (int, []byte) {
+	z.t.Helper()
+	res := z.do(req)
 	defer res.Body.Close() //nolint:errcheck // read to the end below
 	data, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -307,15 +365,38 @@ func (z *cluster) variable(scope int64, name, want string) {
 	}, func() string { return fmt.Sprintf("variable %s of scope %d: got %q, want %q", name, scope, got, want) })
 }
 
-// incident waits for exactly one active incident of the instance and returns it.
-func (z *cluster) incident(instance int64, errorType string) item {
+// incident waits for exactly one active incident of the instance, of the type and
+// with the text in its message, and returns it.
+func (z *cluster) incident(instance int64, errorType, text string) item {
 	z.t.Helper()
 	var items []item
 	z.eventually(func() bool {
 		items = z.search("incidents", item{"processInstanceKey": str(instance), "state": "ACTIVE"})
-		return len(items) == 1 && items[0]["errorType"] == errorType
-	}, func() string { return fmt.Sprintf("incidents: %v, want one %s", items, errorType) })
+		return len(items) == 1 && items[0]["errorType"] == errorType && strings.Contains(fmt.Sprint(items[0]["errorMessage"]), text)
+	}, func() string { return fmt.Sprintf("incidents: %v, want one %s with %q", items, errorType, text) })
 	return items[0]
+}
+
+// nextIncident waits for the incident that follows one that was resolved: with a key of its own.
+func (z *cluster) nextIncident(instance int64, before item, errorType, text string) item {
+	z.t.Helper()
+	var last item
+	z.eventually(func() bool {
+		last = z.incident(instance, errorType, text)
+		return last["incidentKey"] != before["incidentKey"]
+	}, func() string { return fmt.Sprintf("incident %v again, want one with a new key", last) })
+	return last
+}
+
+// found searches until exactly n items come.
+func (z *cluster) found(what string, filter item, n int) []item {
+	z.t.Helper()
+	var items []item
+	z.eventually(func() bool {
+		items = z.search(what, filter)
+		return len(items) == n
+	}, func() string { return fmt.Sprintf("search %s %v: got %v, want %d", what, filter, items, n) })
+	return items
 }
 
 func (z *cluster) noIncident(instance int64) {
@@ -348,7 +429,7 @@ func (z *cluster) eventually(ok func() bool, describe func() string) {
 	z.t.Helper()
 	deadline := time.Now().Add(patience)
 	if z.engine != nil {
-		deadline = time.Now().Add(2 * time.Second)
+		deadline = time.Now().Add(4 * time.Second)
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -17,7 +17,7 @@ func booked(rest ...string) string {
 
 func TestCompensation_AllHandlersAtOnceAndTheThrowWaits(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensation: all handlers run at once and the throw event waits until they completed")
 	z.deploy("p.bpmn", booked(throwEvent("th", compensationThrow("")), task("after"), end("e"), flow("b", "th", "after", "e")))
 	k := z.create("p", "")
 	z.work("a", "")
@@ -34,7 +34,7 @@ func TestCompensation_AllHandlersAtOnceAndTheThrowWaits(t *testing.T) {
 
 func TestCompensation_EndEventOnlyCompletedActivities(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensation: only completed activities are compensated")
 	z.deploy("p.bpmn", model(process("p", start("s"), gateway("parallel", "f"), task("a"), undo("a", "undoA"), task("b"), undo("b", "undoB"), task("c"),
 		endWith("ce", compensationThrow("")), end("e"), flow("s", "f", "a", "e"), flow("f", "b", "e"), flow("f", "c", "ce"))))
 	k := z.create("p", "")
@@ -49,14 +49,14 @@ func TestCompensation_EndEventOnlyCompletedActivities(t *testing.T) {
 
 func TestCompensation_NothingToDoPasses(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensation: a throw event without anything to compensate completes at once")
 	z.deploy("p.bpmn", model(process("p", start("s"), throwEvent("th", compensationThrow("")), end("e"), flow("s", "th", "e"))))
 	z.state(z.create("p", ""), "COMPLETED")
 }
 
 func TestCompensation_ActivityRefPicksOneAndEachOnce(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensation: activityRef compensates that activity only, each completion once")
 	z.deploy("p.bpmn", booked(throwEvent("t1", compensationThrow("b")), throwEvent("t2", compensationThrow("a")), throwEvent("t3", compensationThrow("a")), end("e"), flow("b", "t1", "t2", "t3", "e")))
 	k := z.create("p", "")
 	z.work("a", "")
@@ -71,7 +71,7 @@ func TestCompensation_ActivityRefPicksOneAndEachOnce(t *testing.T) {
 
 func TestCompensation_OncePerCompletion(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensate: a handler is called as often as its activity completed")
 	z.deploy("p.bpmn", model(process("p", start("s"), gateway("exclusive", "m"), task("a"), undo("a", "undoA"), gateway("exclusive", "g", "g-th"), throwEvent("th", compensationThrow("")), end("e"),
 		flow("s", "m", "a", "g"), conditional("g", "m", "=n < 3"), flow("g", "th", "e"))))
 	k := z.create("p", `{"n":0}`)
@@ -87,7 +87,7 @@ func TestCompensation_OncePerCompletion(t *testing.T) {
 
 func TestCompensation_GoesDownIntoCompletedSubprocesses(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensation: compensating a subprocess compensates what completed inside, at any depth")
 	z.deploy("p.bpmn", model(process("p", start("s"), sub("outer", start("os"), sub("inner", start("is"), task("a"), undo("a", "undoA"), end("ie"), flow("is", "a", "ie")), end("oe"), flow("os", "inner", "oe")),
 		throwEvent("th", compensationThrow("outer")), end("e"), flow("s", "outer", "th", "e"))))
 	k := z.create("p", "")
@@ -98,7 +98,7 @@ func TestCompensation_GoesDownIntoCompletedSubprocesses(t *testing.T) {
 
 func TestCompensation_DoesNotGoUp(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensation: activities outside the scope of the throw event are not compensated")
 	z.deploy("p.bpmn", model(process("p", start("s"), task("a"), undo("a", "undoA"), sub("sp", start("is"), task("b"), undo("b", "undoB"), throwEvent("th", compensationThrow("")), end("ie"), flow("is", "b", "th", "ie")),
 		end("e"), flow("s", "a", "sp", "e"))))
 	k := z.create("p", "")
@@ -111,7 +111,7 @@ func TestCompensation_DoesNotGoUp(t *testing.T) {
 
 func TestCompensation_FromEventSubprocessReachesTheEnclosingScope(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensation: a throw event in an event subprocess compensates activities of the scope around")
 	z.deploy("p.bpmn", model(process("p", start("s"), task("a"), undo("a", "undoA"), task("b"), end("e"), flow("s", "a", "b", "e"),
 		eventSub("esp", startWith("es", errorEvent(""), true), throwEvent("th", compensationThrow("a")), task("rest"), end("ee"), flow("es", "th", "rest", "ee")))))
 	k := z.create("p", "")
@@ -124,7 +124,7 @@ func TestCompensation_FromEventSubprocessReachesTheEnclosingScope(t *testing.T) 
 
 func TestCompensation_TerminatedSubprocessHasNothing(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensation: a terminated subprocess leaves nothing to compensate")
 	z.deploy("p.bpmn", model(process("p", start("s"), sub("sp", start("is"), task("a"), undo("a", "undoA"), task("b"), end("ie"), flow("is", "a", "b", "ie")),
 		boundary("be", "sp", true, errorEvent("")), throwEvent("th", compensationThrow("")), end("e"), end("e2"), flow("s", "sp", "e"), flow("be", "th", "e2"))))
 	k := z.create("p", "")
@@ -137,7 +137,7 @@ func TestCompensation_TerminatedSubprocessHasNothing(t *testing.T) {
 
 func TestCompensation_HandlerSeesCurrentVariablesAndPropagates(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensate: the handler sees the current variables and its results propagate")
 	z.deploy("p.bpmn", booked(throwEvent("th", compensationThrow("")), end("e"), flow("b", "th", "e")))
 	k := z.create("p", `{"x":1}`)
 	z.work("a", `{"x":2}`)
@@ -154,7 +154,7 @@ func TestCompensation_HandlerSeesCurrentVariablesAndPropagates(t *testing.T) {
 
 func TestCompensation_FailingHandlerIsAnIncidentAndGoesOn(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensate: a failing handler raises an incident; resolving it goes on with the compensation")
 	z.deploy("p.bpmn", booked(throwEvent("th", compensationThrow("")), end("e"), flow("b", "th", "e")))
 	k := z.create("p", "")
 	z.work("a", "")
@@ -162,7 +162,7 @@ func TestCompensation_FailingHandlerIsAnIncidentAndGoesOn(t *testing.T) {
 	z.work("undoB", "")
 	j := z.job("undoA")
 	z.fail(j, 0, "stuck")
-	inc := z.incident(k, "JOB_NO_RETRIES")
+	inc := z.incident(k, "JOB_NO_RETRIES", "stuck")
 	if inc["elementId"] != "undoA" {
 		t.Errorf("incident at %v, want undoA", inc["elementId"])
 	}
@@ -177,7 +177,7 @@ func TestCompensation_FailingHandlerIsAnIncidentAndGoesOn(t *testing.T) {
 
 func TestCompensation_CancelledInstanceTakesHandlersAlong(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensate: terminating the throw event terminates its handlers")
 	z.deploy("p.bpmn", booked(throwEvent("th", compensationThrow("")), end("e"), flow("b", "th", "e")))
 	k := z.create("p", "")
 	z.work("a", "")
@@ -190,7 +190,7 @@ func TestCompensation_CancelledInstanceTakesHandlersAlong(t *testing.T) {
 
 func TestCompensation_MultiInstanceOnceAndOnlyWhenAllAreDone(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensate: a multi-instance activity is compensated once, when all its instances completed")
 	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a"), "=xs", false), undo("a", "undoA"), task("b"), end("e"), flow("s", "a", "b", "e"),
 		eventSub("esp", startWith("es", errorEvent(""), true), throwEvent("th", compensationThrow("")), task("rest"), end("ee"), flow("es", "th", "rest", "ee")))))
 	k := z.create("p", `{"xs":[1,2]}`)
@@ -211,14 +211,15 @@ func TestCompensation_MultiInstanceOnceAndOnlyWhenAllAreDone(t *testing.T) {
 
 func TestCompensation_WithoutWaitingIsRefused(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensation: waitForCompletion=false is not supported")
 	xml := booked(throwEvent("th", `<bpmn:compensateEventDefinition waitForCompletion="false"/>`), end("e"), flow("b", "th", "e"))
 	z.refuseDeploy(xml, "th")
+	z.found("process-definitions", item{"processDefinitionId": "p"}, 0)
 }
 
 func TestCompensation_SecondThrowFindsNothing(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensation: what was compensated is not compensated again")
 	z.deploy("p.bpmn", model(process("p", start("s"), task("a"), undo("a", "undoA"), throwEvent("t1", compensationThrow("a")), throwEvent("t2", compensationThrow("a")), end("e"), flow("s", "a", "t1", "t2", "e"))))
 	k := z.create("p", "")
 	z.work("a", "")
@@ -229,7 +230,7 @@ func TestCompensation_SecondThrowFindsNothing(t *testing.T) {
 
 func TestCompensation_NestedEventSubprocessReachesAllScopesAround(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensation: without activityRef, an event subprocess compensates its own scope and the one around")
 	z.deploy("p.bpmn", model(process("p", start("s"), sub("sp", start("is"), task("a"), undo("a", "undoA"), task("b"), end("ie"), flow("is", "a", "b", "ie"),
 		eventSub("esp", startWith("es", errorEvent(""), true), task("c"), undo("c", "undoC"), throwEvent("th", compensationThrow("")), end("ee"), flow("es", "c", "th", "ee"))),
 		end("e"), flow("s", "sp", "e"))))

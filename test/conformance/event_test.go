@@ -12,7 +12,7 @@ import (
 
 func TestTimer_IntermediateCatch(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "timer: an intermediate catch event waits for its duration")
 	z.needClock()
 	z.deploy("p.bpmn", model(process("p", start("s"), catchEvent("w", duration("=wait")), task("a"), end("e"), flow("s", "w", "a", "e"))))
 	k := z.create("p", `{"wait":"PT30M"}`)
@@ -25,7 +25,7 @@ func TestTimer_IntermediateCatch(t *testing.T) {
 
 func TestTimer_FEELDurationAndPastDate(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "timer: durations and dates may be expressions; a date in the past fires at once")
 	z.needClock()
 	z.deploy("p.bpmn", model(process("p", start("s"), catchEvent("w", duration(`=duration("PT"+string(n)+"H")`)), catchEvent("d", timer("timeDate", `=date and time("2020-01-01T00:00:00Z")`)), end("e"), flow("s", "w", "d", "e"))))
 	k := z.create("p", `{"n":2}`)
@@ -37,18 +37,19 @@ func TestTimer_FEELDurationAndPastDate(t *testing.T) {
 
 func TestTimer_BadDurationIsAnIncident(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "timer: an expression of the wrong type is an incident EXTRACT_VALUE_ERROR")
 	z.deploy("p.bpmn", model(process("p", start("s"), catchEvent("w", duration("=wait")), end("e"), flow("s", "w", "e"))))
 	k := z.create("p", `{"wait":5}`)
-	z.incident(k, "EXTRACT_VALUE_ERROR")
+	inc := z.incident(k, "EXTRACT_VALUE_ERROR", "'wait'")
+	z.element(k, "w", "ACTIVE")
 	z.setVariables(k, `{"wait":"PT0S"}`)
-	z.resolve(z.incident(k, "EXTRACT_VALUE_ERROR"))
+	z.resolve(inc)
 	z.state(k, "COMPLETED")
 }
 
 func TestTimer_OrderOfAJump(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "timer: each timer fires at its own due date")
 	z.needClock()
 	z.deploy("p.bpmn", model(process("p", start("s"), catchEvent("w1", duration("PT10M")), catchEvent("w2", duration("PT10M")), end("e"), flow("s", "w1", "w2", "e"))))
 	k := z.create("p", "")
@@ -70,7 +71,7 @@ func TestTimer_OrderOfAJump(t *testing.T) {
 
 func TestBoundaryTimer_InterruptsAndCancelsTheJob(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "timer: an interrupting boundary event terminates the activity and its job")
 	z.needClock()
 	z.deploy("p.bpmn", model(process("p", start("s"), task("a"), boundary("b", "a", true, duration("PT1H")), task("late"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "late", "e2"))))
 	k := z.create("p", "")
@@ -86,7 +87,7 @@ func TestBoundaryTimer_InterruptsAndCancelsTheJob(t *testing.T) {
 
 func TestBoundaryTimer_NonInterruptingCycle(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "timer: a cycle with repetitions fires that often while the activity is active")
 	z.needClock()
 	z.deploy("p.bpmn", model(process("p", start("s"), task("a"), boundary("b", "a", false, timer("timeCycle", "R3/PT10M")), task("remind"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "remind", "e2"))))
 	k := z.create("p", "")
@@ -101,7 +102,7 @@ func TestBoundaryTimer_NonInterruptingCycle(t *testing.T) {
 
 func TestBoundaryMessage_NonInterruptingStaysOpen(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "message-events: a non-interrupting boundary event takes every message until the activity ends")
 	z.deploy("p.bpmn", model(messageDef("m", "note", "=id"), process("p", start("s"), task("a"), boundary("b", "a", false, messageEvent("m")), task("read"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "read", "e2"))))
 	k := z.create("p", `{"id":"x"}`)
 	z.publish("note", "x", "", 0, `{"n":1}`)
@@ -117,7 +118,7 @@ func TestBoundaryMessage_NonInterruptingStaysOpen(t *testing.T) {
 
 func TestBoundaryError_ExactBeatsCatchAll(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "error-events: in one scope the exact code wins over a catch event without one")
 	z.deploy("p.bpmn", model(errorDef("er", "FULL"), process("p", start("s"), task("a"),
 		boundary("all", "a", true, errorEvent("")), boundary("exact", "a", true, errorEvent("er")), task("any"), task("full"), end("e"),
 		flow("s", "a", "e"), flow("all", "any", "e"), flow("exact", "full", "e"))))
@@ -133,7 +134,7 @@ func TestBoundaryError_ExactBeatsCatchAll(t *testing.T) {
 
 func TestBoundaryError_VariablesStayLocal(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "error-events: variables of the error stay local to the catch event without output mappings")
 	z.deploy("p.bpmn", model(process("p", start("s"), task("a"), boundary("b", "a", true, errorEvent("")), task("next"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "next", "e2"))))
 	k := z.create("p", `{"x":1}`)
 	z.throw(z.job("a"), "E", `{"x":2,"y":3}`)
@@ -142,11 +143,12 @@ func TestBoundaryError_VariablesStayLocal(t *testing.T) {
 	b := z.element(k, "b", "COMPLETED")
 	z.variable(keyOf(b, "elementInstanceKey"), "y", "3")
 	z.work("next", "")
+	z.state(k, "COMPLETED")
 }
 
 func TestBoundaryError_OutputMappingPropagates(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "error-events: output mappings of the catch event propagate the error's variables")
 	z.deploy("p.bpmn", model(process("p", start("s"), task("a"),
 		boundary("b", "a", true, errorEvent(""), "<bpmn:extensionElements>"+mappings("output", "=why", "reason")+"</bpmn:extensionElements>"),
 		end("e"), end("e2"), flow("s", "a", "e"), flow("b", "e2"))))
@@ -159,7 +161,7 @@ func TestBoundaryError_OutputMappingPropagates(t *testing.T) {
 
 func TestErrorEnd_GoesOutwardToTheSubprocessBoundary(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "error-events: an error goes outward scope by scope and terminates what it leaves")
 	z.deploy("p.bpmn", model(errorDef("er", "BAD"), process("p", start("s"),
 		sub("outer", start("os"), sub("inner", start("is"), endWith("ie", errorEvent("er")), flow("is", "ie")), task("after"), end("oe"), flow("os", "inner", "after", "oe")),
 		boundary("b", "outer", true, errorEvent("er")), task("caught"), end("e"), end("e2"), flow("s", "outer", "e"), flow("b", "caught", "e2"))))
@@ -173,19 +175,19 @@ func TestErrorEnd_GoesOutwardToTheSubprocessBoundary(t *testing.T) {
 
 func TestErrorEnd_UncaughtIsAnIncidentWithANewKeyEachTime(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "error-events: an uncaught error is an incident UNHANDLED_ERROR_EVENT, a new one after each resolve")
 	z.deploy("p.bpmn", model(errorDef("er", "BAD"), process("p", start("s"), endWith("e", errorEvent("er")), flow("s", "e"))))
 	k := z.create("p", "")
-	inc := z.incident(k, "UNHANDLED_ERROR_EVENT")
+	const text = "Expected to throw an error event with the code 'BAD', but it was not caught. No error events are available in the scope."
+	inc := z.incident(k, "UNHANDLED_ERROR_EVENT", text)
 	z.resolve(inc)
-	if again := z.incident(k, "UNHANDLED_ERROR_EVENT"); again["incidentKey"] == inc["incidentKey"] {
-		t.Error("same incident key, want a new one")
-	}
+	z.nextIncident(k, inc, "UNHANDLED_ERROR_EVENT", text)
+	z.state(k, "ACTIVE")
 }
 
 func TestEventSubprocess_ErrorTerminatesTheScopeFirst(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "event-subprocess: an interrupting start event terminates the scope before it runs")
 	z.deploy("p.bpmn", model(process("p", start("s"), gateway("parallel", "f"), task("a"), task("b"), end("e"), flow("s", "f", "a", "e"), flow("f", "b", "e"),
 		eventSub("esp", startWith("es", errorEvent(""), true), task("handle"), end("ee"), flow("es", "handle", "ee")))))
 	k := z.create("p", "")
@@ -202,18 +204,21 @@ func TestEventSubprocess_ErrorTerminatesTheScopeFirst(t *testing.T) {
 
 func TestEventSubprocess_ErrorInsideSkipsTheInterruptedScope(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "event-subprocess: an error from inside is not caught by the scope it interrupted")
 	z.deploy("p.bpmn", model(process("p", start("s"), task("a"), end("e"), flow("s", "a", "e"),
 		eventSub("esp", startWith("es", errorEvent(""), true), task("handle"), end("ee"), flow("es", "handle", "ee")))))
 	k := z.create("p", "")
 	z.throw(z.job("a"), "X", "")
 	z.throw(z.job("handle"), "X", "")
-	z.incident(k, "UNHANDLED_ERROR_EVENT")
+	if inc := z.incident(k, "UNHANDLED_ERROR_EVENT", "the code 'X'"); inc["elementId"] != "handle" {
+		t.Errorf("incident at %v, want handle", inc["elementId"])
+	}
+	z.element(k, "esp", "ACTIVE")
 }
 
 func TestEventSubprocess_NonInterruptingTimerAndMessage(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "event-subprocess: non-interrupting ones run beside the scope, which waits for them")
 	z.needClock()
 	z.deploy("p.bpmn", model(messageDef("m", "ping", "=id"), process("p", start("s"), task("a"), end("e"), flow("s", "a", "e"),
 		eventSub("t", startWith("ts", duration("PT5M"), false), task("tick"), end("te"), flow("ts", "tick", "te")),
@@ -233,7 +238,7 @@ func TestEventSubprocess_NonInterruptingTimerAndMessage(t *testing.T) {
 
 func TestEventSubprocess_InterruptingClosesTheOthers(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "event-subprocess: an interrupting one closes the other start events of the scope")
 	z.needClock()
 	z.deploy("p.bpmn", model(messageDef("m", "stop", "=id"), process("p", start("s"), sub("sp", start("is"), task("a"), end("ie"), flow("is", "a", "ie"),
 		eventSub("t", startWith("ts", duration("PT5M"), true), task("late"), end("te"), flow("ts", "late", "te")),
@@ -251,7 +256,7 @@ func TestEventSubprocess_InterruptingClosesTheOthers(t *testing.T) {
 
 func TestTerminateEnd_CompletesTheScope(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "terminate: all other element instances of the scope are terminated and the scope completes")
 	z.deploy("p.bpmn", model(process("p", start("s"), sub("sp", start("is"), gateway("parallel", "f"), task("a"), task("b"), endWith("te", "<bpmn:terminateEventDefinition/>"), end("ie"),
 		flow("is", "f", "a", "te"), flow("f", "b", "ie")), task("after"), end("e"), flow("s", "sp", "after", "e"))))
 	k := z.create("p", "")
@@ -266,7 +271,7 @@ func TestTerminateEnd_CompletesTheScope(t *testing.T) {
 
 func TestReceiveTask_WaitsForItsMessage(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "receive-tasks: a receive task waits for its message; a number correlates as its text")
 	z.deploy("p.bpmn", model(messageDef("m", "go", "=n"), process("p", start("s"), `<bpmn:receiveTask id="r" messageRef="m"/>`, end("e"), flow("s", "r", "e"))))
 	k := z.create("p", `{"n":42}`) // a number correlates as its text
 	z.publish("go", "42", "", 0, `{"v":true}`)
@@ -276,10 +281,10 @@ func TestReceiveTask_WaitsForItsMessage(t *testing.T) {
 
 func TestMessageCatch_WrongCorrelationKeyIsAnIncident(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "message-events: a correlation key that is no string or number is an incident EXTRACT_VALUE_ERROR")
 	z.deploy("p.bpmn", model(messageDef("m", "go", "=missing"), process("p", start("s"), catchEvent("c", messageEvent("m")), end("e"), flow("s", "c", "e"))))
 	k := z.create("p", "")
-	inc := z.incident(k, "EXTRACT_VALUE_ERROR")
+	inc := z.incident(k, "EXTRACT_VALUE_ERROR", "correlation key")
 	want := "Failed to extract the correlation key for 'missing': The value must be either a string or a number, but was 'NULL'."
 	if msg, _ := inc["errorMessage"].(string); len(msg) < len(want) || msg[:len(want)] != want {
 		t.Errorf("message: %v, want it to begin with %s", inc["errorMessage"], want)
@@ -292,7 +297,7 @@ func TestMessageCatch_WrongCorrelationKeyIsAnIncident(t *testing.T) {
 
 func TestSignal_ReachesAllAndStartsInstances(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "signals: a broadcast triggers all subscriptions and start events; nobody listening is no error")
 	sig := `<bpmn:signal id="sg" name="alarm"/>`
 	def := `<bpmn:signalEventDefinition signalRef="sg"/>`
 	z.deploy("p.bpmn", model(sig, process("p", start("s"), catchEvent("c", def), end("e"), flow("s", "c", "e"))))
@@ -315,7 +320,7 @@ func TestSignal_ReachesAllAndStartsInstances(t *testing.T) {
 
 func TestEscalation_CaughtAndNot(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "escalation: a caught escalation triggers its catch event, an uncaught one goes on")
 	esc := `<bpmn:escalation id="ec" name="n" escalationCode="UP"/>`
 	def := `<bpmn:escalationEventDefinition escalationRef="ec"/>`
 	z.deploy("p.bpmn", model(esc, process("p", start("s"), sub("sp", start("is"), throwEvent("th", def), task("on"), end("ie"), flow("is", "th", "on", "ie")),
@@ -330,7 +335,7 @@ func TestEscalation_CaughtAndNot(t *testing.T) {
 
 func TestLink_JumpsInsideAScope(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "link: a throw link event goes on at the catch event of the same name")
 	z.deploy("p.bpmn", model(process("p", start("s"), throwEvent("th", `<bpmn:linkEventDefinition name="L"/>`), catchEvent("ca", `<bpmn:linkEventDefinition name="L"/>`), task("a"), end("e"), flow("s", "th"), flow("ca", "a", "e"))))
 	k := z.create("p", "")
 	z.work("a", "")
@@ -339,7 +344,7 @@ func TestLink_JumpsInsideAScope(t *testing.T) {
 
 func TestTimerStart_CycleAndNewVersion(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "timer: deploying a new version replaces the timers of the one before")
 	z.needClock()
 	timed := func(job string) string {
 		return model(process("p", startWith("s", timer("timeCycle", "R3/PT10M"), true), task(job), end("e"), flow("s", job, "e")))
@@ -361,7 +366,7 @@ func TestTimerStart_CycleAndNewVersion(t *testing.T) {
 
 func TestTimerStart_PastStartDateFiresAtDeployment(t *testing.T) { // FC-B6
 	t.Parallel()
-	z := open(t)
+	z := open(t, "timer: a cycle whose start date has passed fires at once and then each interval")
 	z.needClock()
 	z.deploy("p.bpmn", model(process("p", startWith("s", timer("timeCycle", "R3/2022-04-27T17:20:00Z/PT10M"), true), task("a"), end("e"), flow("s", "a", "e"))))
 	z.work("a", "")
@@ -375,7 +380,7 @@ func TestTimerStart_PastStartDateFiresAtDeployment(t *testing.T) { // FC-B6
 
 func TestBoundaryMessage_KeyComesFromTheFlowScope(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "message-events: the correlation key of a boundary event is evaluated in the scope around the activity")
 	z.deploy("p.bpmn", model(messageDef("m", "note", "=id"), process("p", start("s"), task("a", mappings("input", `="inner"`, "id")), boundary("b", "a", true, messageEvent("m")), task("read"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "read", "e2"))))
 	k := z.create("p", `{"id":"outer"}`)
 	z.publish("note", "inner", "", 0, "")
@@ -387,7 +392,7 @@ func TestBoundaryMessage_KeyComesFromTheFlowScope(t *testing.T) {
 
 func TestBoundaryError_EmptyCodeCatchesAll(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "error-events: an error definition without a code catches every error")
 	z.deploy("p.bpmn", model(`<bpmn:error id="any" name="any"/>`, process("p", start("s"), task("a"), boundary("b", "a", true, errorEvent("any")), task("h"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "h", "e2"))))
 	k := z.create("p", "")
 	z.throw(z.job("a"), "WHATEVER", "")

@@ -26,7 +26,7 @@ func (z *cluster) definition(name, xml string) int64 {
 
 func TestMigrate_JobKeepsItsKeyAndGoesOnInTheTarget(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "migration: active elements keep keys, jobs and variables and go on in the target")
 	z.deploy("one.bpmn", oneTask("one"))
 	k := z.create("one", `{"a":1}`)
 	j := z.job("work")
@@ -46,7 +46,7 @@ func TestMigrate_JobKeepsItsKeyAndGoesOnInTheTarget(t *testing.T) {
 
 func TestMigrate_BoundaryTimerOfTheTargetIsOpened(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "migration: boundary events that the target adds are opened")
 	z.needClock()
 	z.deploy("one.bpmn", oneTask("one"))
 	k := z.create("one", "")
@@ -62,7 +62,7 @@ func TestMigrate_BoundaryTimerOfTheTargetIsOpened(t *testing.T) {
 
 func TestMigrate_Refused(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "migration: a plan that does not fit is refused and changes nothing")
 	z.deploy("one.bpmn", oneTask("one"))
 	k := z.create("one", "")
 	target := z.definition("two.bpmn", model(process("two", start("s"), task("w2"), `<bpmn:receiveTask id="r" messageRef="m"/>`, end("e"), flow("s", "w2", "r", "e")), messageDef("m", "m", "=1")))
@@ -80,7 +80,7 @@ func TestMigrate_Refused(t *testing.T) {
 		"not mapped":       {k, target, nil, codes.FailedPrecondition, "no mapping instruction defined for active element with id 'work'"},
 		"other type":       {k, target, []string{"work", "r"}, codes.FailedPrecondition, "different type 'RECEIVE_TASK'"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		z.run(t, name, "migration: refuses: "+c.text, func(_ *testing.T, z *cluster) {
 			z.refused(z.migrate(c.instance, c.target, c.pairs...), c.code, c.text)
 			z.element(k, "work", "ACTIVE")
 		})

@@ -23,7 +23,7 @@ func nested() string {
 
 func TestModify_MovesAToken(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "modification: activate and terminate instructions with variables of scopes")
 	z.deploy("p.bpmn", nested())
 	k := z.create("p", "")
 	j := z.job("a")
@@ -50,7 +50,7 @@ func TestModify_MovesAToken(t *testing.T) {
 
 func TestModify_TerminatingTheLastElementEndsTheInstance(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "modification: an instance without active elements is terminated")
 	z.deploy("p.bpmn", nested())
 	k := z.create("p", "")
 	z.work("a", "")
@@ -64,16 +64,15 @@ func TestModify_TerminatingTheLastElementEndsTheInstance(t *testing.T) {
 
 func TestModify_ExistingScopeIsUsed(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "modification: an active scope is used, not created again")
 	z.deploy("p.bpmn", nested())
 	k := z.create("p", "")
 	z.work("a", "")
 	if _, err := z.ModifyProcessInstance(z.ctx, &modification{ProcessInstanceKey: k, ActivateInstructions: []*activation{{ElementId: "c"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(z.search("element-instances", item{"processInstanceKey": str(k), "elementId": "sp"})); n != 1 {
-		t.Errorf("%d instances of the subprocess, want the one that was there", n)
-	}
+	z.element(k, "c", "ACTIVE")
+	z.found("element-instances", item{"processInstanceKey": str(k), "elementId": "sp"}, 1)
 	z.work("c", "")
 	z.work("b", "")
 	z.work("c", "")
@@ -82,7 +81,7 @@ func TestModify_ExistingScopeIsUsed(t *testing.T) {
 
 func TestModify_SeveralScopesNeedAnAncestor(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "modification: with several active scopes the ancestor has to be chosen")
 	z.deploy("p.bpmn", nested())
 	k := z.create("p", "")
 	z.work("a", "")
@@ -94,20 +93,20 @@ func TestModify_SeveralScopesNeedAnAncestor(t *testing.T) {
 		t.Fatal(err)
 	}
 	z.refused(activate(&activation{ElementId: "c"}), codes.InvalidArgument, "more than one active instance")
-	scopes := z.search("element-instances", item{"processInstanceKey": str(k), "elementId": "sp", "state": "ACTIVE"})
+	scopes := z.found("element-instances", item{"processInstanceKey": str(k), "elementId": "sp", "state": "ACTIVE"}, 2)
 	if err := activate(&activation{ElementId: "c", AncestorElementInstanceKey: keyOf(scopes[1], "elementInstanceKey")}); err != nil {
 		t.Fatal(err)
 	}
 	c := z.element(k, "c", "ACTIVE")
-	inside := z.search("element-instances", item{"elementInstanceScopeKey": scopes[1]["elementInstanceKey"], "elementId": "c"})
-	if len(inside) != 1 || inside[0]["elementInstanceKey"] != c["elementInstanceKey"] {
+	inside := z.found("element-instances", item{"elementInstanceScopeKey": scopes[1]["elementInstanceKey"], "elementId": "c"}, 1)
+	if inside[0]["elementInstanceKey"] != c["elementInstanceKey"] {
 		t.Errorf("in the chosen scope: %v, want %v", inside, c)
 	}
 }
 
 func TestModify_Refusals(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "modification: instructions that name nothing are refused and change nothing")
 	z.deploy("p.bpmn", nested())
 	k := z.create("p", "")
 	_, err := z.ModifyProcessInstance(z.ctx, &modification{ProcessInstanceKey: 7})
@@ -126,4 +125,7 @@ func TestModify_Refusals(t *testing.T) {
 	}
 	z.absent(k, "c")
 	z.work("a", "")
+	z.work("b", "")
+	z.work("c", "")
+	z.state(k, "COMPLETED")
 }

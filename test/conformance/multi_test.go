@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -12,11 +13,11 @@ import (
 
 func TestMulti_ParallelCollectsByIndex(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "multi-instance: results are collected at the index of their element")
 	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a"), "=xs", false, `outputCollection="ys"`, `outputElement="=y"`), task("b"), end("e"), flow("s", "a", "b", "e"))))
 	k := z.create("p", `{"xs":["p","q","r"]}`)
-	jobs := z.activate("a", 3, patience)
-	if len(jobs) != 3 || jobs[1].GetVariables() != `{"item":"q","loopCounter":2,"xs":["p","q","r"],"ys":[null,null,null]}` {
+	jobs := z.jobs("a", 3)
+	if jobs[1].GetVariables() != `{"item":"q","loopCounter":2,"xs":["p","q","r"],"ys":[null,null,null]}` {
 		t.Fatalf("jobs: %v", jobs)
 	}
 	z.complete(jobs[2], `{"y":30}`)
@@ -27,15 +28,12 @@ func TestMulti_ParallelCollectsByIndex(t *testing.T) {
 	z.variable(k, "ys", "[10,20,30]")
 	z.work("b", "")
 	z.state(k, "COMPLETED")
-	bodies := z.search("element-instances", item{"processInstanceKey": str(k), "type": "MULTI_INSTANCE_BODY"})
-	if len(bodies) != 1 || bodies[0]["state"] != "COMPLETED" {
-		t.Errorf("bodies: %v, want one COMPLETED", bodies)
-	}
+	z.found("element-instances", item{"processInstanceKey": str(k), "type": "MULTI_INSTANCE_BODY", "state": "COMPLETED"}, 1)
 }
 
 func TestMulti_SequentialOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "multi-instance: a sequential one has one active instance, in order")
 	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a"), "=xs", true), end("e"), flow("s", "a", "e"))))
 	k := z.create("p", `{"xs":[7,8]}`)
 	for _, want := range []string{`{"item":7,"loopCounter":1,"xs":[7,8]}`, `{"item":8,"loopCounter":2,"xs":[7,8]}`} {
@@ -51,7 +49,7 @@ func TestMulti_SequentialOneAfterTheOther(t *testing.T) {
 
 func TestMulti_OutputMappingSeesTheCollectionBefore(t *testing.T) { // FC-B2
 	t.Parallel()
-	z := open(t)
+	z := open(t, "multi-instance: output mappings run before the result is collected")
 	xml, err := os.ReadFile("testdata/mi-output-order.bpmn")
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +67,7 @@ func TestMulti_OutputMappingSeesTheCollectionBefore(t *testing.T) { // FC-B2
 
 func TestMulti_EmptyListCompletesAtOnce(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "multi-instance: an empty collection completes the body at once")
 	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a"), "=xs", false, `outputCollection="ys"`, `outputElement="=y"`), end("e"), flow("s", "a", "e"))))
 	k := z.create("p", `{"xs":[]}`)
 	z.state(k, "COMPLETED")
@@ -78,10 +76,10 @@ func TestMulti_EmptyListCompletesAtOnce(t *testing.T) {
 
 func TestMulti_NotAListIsAnIncident(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "multi-instance: an input collection that is no list is an incident EXTRACT_VALUE_ERROR")
 	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a"), "=xs", false), end("e"), flow("s", "a", "e"))))
 	k := z.create("p", `{"xs":3}`)
-	inc := z.incident(k, "EXTRACT_VALUE_ERROR")
+	inc := z.incident(k, "EXTRACT_VALUE_ERROR", "xs")
 	if want := "Expected result of the expression 'xs' to be 'ARRAY', but was 'NUMBER'."; inc["errorMessage"] != want {
 		t.Errorf("message: %v, want %s", inc["errorMessage"], want)
 	}
@@ -93,10 +91,10 @@ func TestMulti_NotAListIsAnIncident(t *testing.T) {
 
 func TestMulti_CompletionConditionTerminatesTheRest(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "multi-instance: a completion condition that is true terminates the rest")
 	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a"), "=xs", false, "<bpmn:completionCondition>=stop</bpmn:completionCondition>"), end("e"), flow("s", "a", "e"))))
 	k := z.create("p", `{"xs":[1,2,3],"stop":false}`)
-	jobs := z.activate("a", 3, patience)
+	jobs := z.jobs("a", 3)
 	z.complete(jobs[0], "")
 	z.complete(jobs[1], `{"stop":true}`)
 	z.state(k, "COMPLETED")
@@ -106,10 +104,10 @@ func TestMulti_CompletionConditionTerminatesTheRest(t *testing.T) {
 
 func TestMulti_BoundaryIsOnTheBody(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "multi-instance: a boundary event belongs to the body and terminates all instances")
 	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a"), "=xs", false), boundary("b", "a", true, errorEvent("")), task("h"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "h", "e2"))))
 	k := z.create("p", `{"xs":[1,2]}`)
-	jobs := z.activate("a", 2, patience)
+	jobs := z.jobs("a", 2)
 	z.throw(jobs[0], "X", "")
 	_, err := z.CompleteJob(z.ctx, &pb.CompleteJobRequest{JobKey: jobs[1].GetKey()})
 	z.refused(err, codes.NotFound, "no such job")
@@ -120,7 +118,7 @@ func TestMulti_BoundaryIsOnTheBody(t *testing.T) {
 
 func TestMulti_Subprocess(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "multi-instance: a subprocess may be multi-instance, each with its own scope")
 	z.deploy("p.bpmn", model(process("p", start("s"), loop(sub("sp", start("is"), task("a"), task("b"), end("ie"), flow("is", "a", "b", "ie")), "=xs", false), end("e"), flow("s", "sp", "e"))))
 	k := z.create("p", `{"xs":[1,2]}`)
 	z.work("a", "")
@@ -133,16 +131,15 @@ func TestMulti_Subprocess(t *testing.T) {
 
 func TestCall_PassesVariablesBothWays(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "call-activity: all variables go to the child and come back")
 	z.deploy("c.bpmn", model(process("child", start("s"), task("inner"), end("e"), flow("s", "inner", "e"))))
 	z.deploy("p.bpmn", model(process("p", start("s"), `<bpmn:callActivity id="call"><bpmn:extensionElements><zeebe:calledElement processId="=which"/></bpmn:extensionElements></bpmn:callActivity>`, end("e"), flow("s", "call", "e"))))
-	k := z.create("p", `{"which":"child","x":1}`)
+	k := z.create("p", fmt.Sprintf(`{"which":%q,"x":1}`, z.ns.name("child")))
 	j := z.job("inner")
 	if got, want := j.GetVariables(), `{"which":"child","x":1}`; got != want || j.GetBpmnProcessId() != "child" {
 		t.Errorf("variables %s of %s, want %s of child", got, j.GetBpmnProcessId(), want)
 	}
-	var child item
-	z.call("GET", "/process-instances/"+str(j.GetProcessInstanceKey()), nil, &child)
+	child := z.found("process-instances", item{"processInstanceKey": str(j.GetProcessInstanceKey())}, 1)[0]
 	if child["parentProcessInstanceKey"] != str(k) {
 		t.Errorf("child: %v, want parent %d", child, k)
 	}
@@ -155,7 +152,7 @@ func TestCall_PassesVariablesBothWays(t *testing.T) {
 
 func TestCall_ChildErrorReachesTheBoundary(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "call-activity: an error of the child is caught at the call activity")
 	z.deploy("c.bpmn", model(process("child", start("s"), task("inner"), end("e"), flow("s", "inner", "e"))))
 	z.deploy("p.bpmn", model(process("p", start("s"), `<bpmn:callActivity id="call"><bpmn:extensionElements><zeebe:calledElement processId="child"/></bpmn:extensionElements></bpmn:callActivity>`,
 		boundary("b", "call", true, errorEvent("")), task("h"), end("e"), end("e2"), flow("s", "call", "e"), flow("b", "h", "e2"))))
@@ -169,10 +166,10 @@ func TestCall_ChildErrorReachesTheBoundary(t *testing.T) {
 
 func TestCall_UnknownProcessIsAnIncident(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "call-activity: an unknown process is an incident CALLED_ELEMENT_ERROR")
 	z.deploy("p.bpmn", model(process("p", start("s"), `<bpmn:callActivity id="call"><bpmn:extensionElements><zeebe:calledElement processId="child"/></bpmn:extensionElements></bpmn:callActivity>`, end("e"), flow("s", "call", "e"))))
 	k := z.create("p", "")
-	inc := z.incident(k, "CALLED_ELEMENT_ERROR")
+	inc := z.incident(k, "CALLED_ELEMENT_ERROR", "child")
 	z.deploy("c.bpmn", model(process("child", start("s"), end("e"), flow("s", "e"))))
 	z.resolve(inc)
 	z.state(k, "COMPLETED")
@@ -180,12 +177,13 @@ func TestCall_UnknownProcessIsAnIncident(t *testing.T) {
 
 func TestCall_CancelTakesTheChildAlong(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "call-activity: terminating the call activity terminates the child")
 	z.deploy("c.bpmn", model(process("child", start("s"), task("inner"), end("e"), flow("s", "inner", "e"))))
 	z.deploy("p.bpmn", model(process("p", start("s"), `<bpmn:callActivity id="call"><bpmn:extensionElements><zeebe:calledElement processId="child"/></bpmn:extensionElements></bpmn:callActivity>`, end("e"), flow("s", "call", "e"))))
 	k := z.create("p", "")
 	j := z.job("inner")
 	z.cancel(k)
+	z.state(k, "TERMINATED")
 	z.state(j.GetProcessInstanceKey(), "TERMINATED")
 	_, err := z.CompleteJob(z.ctx, &pb.CompleteJobRequest{JobKey: j.GetKey()})
 	z.refused(err, codes.NotFound, "no such job")
@@ -193,16 +191,15 @@ func TestCall_CancelTakesTheChildAlong(t *testing.T) {
 
 func TestCall_RecursionEndsInAnIncident(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "call-activity: a chain of calls has a greatest depth of 1,000")
 	z.deploy("p.bpmn", model(process("p", start("s"), `<bpmn:callActivity id="call"><bpmn:extensionElements><zeebe:calledElement processId="p"/></bpmn:extensionElements></bpmn:callActivity>`, end("e"), flow("s", "call", "e"))))
 	k := z.create("p", "")
-	var incs []item
-	z.eventually(func() bool {
-		incs = z.search("incidents", item{"errorType": "CALLED_ELEMENT_ERROR"})
-		return len(incs) == 1
-	}, func() string { return "no incident for the deepest call" })
+	inc := z.found("incidents", item{"errorType": "CALLED_ELEMENT_ERROR", "processDefinitionId": "p"}, 1)[0]
+	if inc["elementId"] != "call" || inc["state"] != "ACTIVE" {
+		t.Errorf("incident: %v", inc)
+	}
 	var all struct{ Page struct{ TotalItems int } }
-	z.call("POST", "/process-instances/search", item{"page": item{"limit": 1}}, &all)
+	z.call("POST", "/process-instances/search", item{"filter": item{"processDefinitionId": "p"}, "page": item{"limit": 1}}, &all)
 	if all.Page.TotalItems != 1000 {
 		t.Errorf("%d instances, want a chain of 1000", all.Page.TotalItems)
 	}
@@ -212,7 +209,7 @@ func TestCall_RecursionEndsInAnIncident(t *testing.T) {
 
 func TestMulti_OneBoundarySubscriptionForTheBody(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "multi-instance: a message boundary event subscribes once")
 	z.deploy("p.bpmn", model(messageDef("m", "note", "=id"), process("p", start("s"), loop(task("a"), "=xs", false), boundary("b", "a", false, messageEvent("m")), task("read"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "read", "e2"))))
 	k := z.create("p", `{"xs":[1,2,3],"id":"x"}`)
 	z.publish("note", "x", "", 0, "")
@@ -228,7 +225,7 @@ func TestMulti_OneBoundarySubscriptionForTheBody(t *testing.T) {
 
 func TestMulti_CompletionConditionSeesTheCounters(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "multi-instance: the completion condition sees the numbers of instances")
 	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a"), "=xs", false, "<bpmn:completionCondition>=numberOfCompletedInstances = 2 and numberOfActiveInstances = 2 and numberOfInstances = 4 and numberOfTerminatedInstances = 0</bpmn:completionCondition>"), end("e"), flow("s", "a", "e"))))
 	k := z.create("p", `{"xs":[1,2,3,4]}`)
 	z.work("a", "")
@@ -240,7 +237,7 @@ func TestMulti_CompletionConditionSeesTheCounters(t *testing.T) {
 
 func TestMulti_OutputMappingPrefersTheIterationsOwnVariable(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "issue-19441: an output mapping in a loop updates the iteration's own variable")
 	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a", mappings("input", "=0", "own", "output", "=r", "own", "output", "=r", "shared")), "=xs", true), end("e"), flow("s", "a", "e"))))
 	k := z.create("p", `{"xs":[1]}`)
 	z.work("a", `{"r":5}`)
@@ -251,7 +248,7 @@ func TestMulti_OutputMappingPrefersTheIterationsOwnVariable(t *testing.T) {
 
 func TestTask_OutputMappingLeavesTheElement(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "variables: an output mapping creates its variable in the scope around")
 	z.deploy("p.bpmn", oneTask("one", mappings("input", "=0", "own", "output", "=r", "own")))
 	k := z.create("one", "")
 	z.work("work", `{"r":5}`)
@@ -261,7 +258,7 @@ func TestTask_OutputMappingLeavesTheElement(t *testing.T) {
 
 func TestCall_WithoutPropagation(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "call-activity: without propagation only mapped variables pass")
 	z.deploy("c.bpmn", model(process("child", start("s"), task("inner"), end("e"), flow("s", "inner", "e"))))
 	call := func(extra string) string {
 		return `<bpmn:callActivity id="call"><bpmn:extensionElements><zeebe:calledElement processId="child" propagateAllChildVariables="false" propagateAllParentVariables="false"/>` + extra + `</bpmn:extensionElements></bpmn:callActivity>`

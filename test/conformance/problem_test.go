@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,12 +15,12 @@ import (
 // documents, with the rejection's name as title and the command's text as detail.
 func TestREST_ProblemDocuments(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "http: a refusal is a problem document and changes nothing")
 	z.deploy("one.bpmn", oneTask("one"))
 	k := z.create("one", "")
 	j := z.job("work")
 	z.fail(j, 0, "no")
-	inc := z.incident(k, "JOB_NO_RETRIES")
+	inc := z.incident(k, "JOB_NO_RETRIES", "no")
 	key := str(j.GetKey())
 	for name, c := range map[string]struct {
 		method, path, body string
@@ -39,16 +40,13 @@ func TestREST_ProblemDocuments(t *testing.T) {
 		"body that is none":     {http.MethodPost, "/v2/jobs/" + key + "/failure", "{", 400, "", ""},
 		"unknown filter":        {http.MethodPost, "/v2/jobs/search", `{"filter":{"meow":1}}`, 400, "", "meow"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		z.run(t, name, fmt.Sprintf("http: %s %s is %d %s", c.method, strings.ReplaceAll(strings.ReplaceAll(c.path, key, "{key}"), fmt.Sprint(inc["incidentKey"]), "{key}"), c.status, c.title), func(t *testing.T, z *cluster) {
 			req, err := http.NewRequestWithContext(z.ctx, c.method, z.rest+c.path, strings.NewReader(c.body))
 			if err != nil {
 				t.Fatal(err)
 			}
 			req.Header.Set("Content-Type", "application/json")
-			res, err := z.http.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := z.do(req)
 			defer res.Body.Close() //nolint:errcheck // read only
 			var p struct {
 				Type, Title, Detail, Instance string
@@ -66,7 +64,7 @@ func TestREST_ProblemDocuments(t *testing.T) {
 		})
 	}
 	// None of the refusals changed anything.
-	if again := z.incident(k, "JOB_NO_RETRIES"); again["incidentKey"] != inc["incidentKey"] {
+	if again := z.incident(k, "JOB_NO_RETRIES", "no"); again["incidentKey"] != inc["incidentKey"] {
 		t.Errorf("incident %v, want %v", again["incidentKey"], inc["incidentKey"])
 	}
 	z.state(k, "ACTIVE")
@@ -76,7 +74,7 @@ func TestREST_ProblemDocuments(t *testing.T) {
 // own long polling (10 s), so a job that comes meanwhile is handed out.
 func TestActivate_DefaultLongPollWaits(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "grpc: ActivateJobs with a request time-out of 0 waits for the gateway's default")
 	z.deploy("one.bpmn", oneTask("one"))
 	began := time.Now()
 	s, err := z.ActivateJobs(z.ctx, &pb.ActivateJobsRequest{Type: "work", Timeout: 60_000, MaxJobsToActivate: 1})

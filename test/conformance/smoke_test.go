@@ -7,7 +7,7 @@ import (
 
 func TestOneServiceTask(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "service-tasks: the instance waits until the job is completed, whose variables it takes over")
 	z.deploy("one.bpmn", oneTask("one"))
 	k := z.create("one", `{"a":1}`)
 	j := z.job("work")
@@ -21,7 +21,7 @@ func TestOneServiceTask(t *testing.T) {
 
 func TestTourShapedSaga(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "compensation: a saga undoes its steps from an event subprocess, in the order of its throw events")
 	z.deploy("saga.bpmn", model(
 		messageDef("m", "saga.cancel", "=sagaId"), messageDef("ms", "saga.start.tour", ""),
 		process("tour", startWith("s", messageEvent("ms"), true), sub("book",

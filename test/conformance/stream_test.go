@@ -39,7 +39,7 @@ func (z *cluster) streaming(ctx context.Context) pb.Gateway_StreamActivatedJobsC
 
 func TestStream_SlowClientDoesNotTakeEverything(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "job-streaming: a client that does not read gets no more; the rest stays for polls")
 	z.deploy("one.bpmn", oneTask("one"))
 	ctx, cancel := context.WithCancel(z.ctx)
 	defer cancel()
@@ -61,11 +61,12 @@ func TestStream_SlowClientDoesNotTakeEverything(t *testing.T) {
 	if got < n/2 {
 		t.Errorf("polls got %d of %d jobs, want most of them", got, n)
 	}
+	z.alive()
 }
 
 func TestStream_PushesAgainAfterFailureTimeoutAndResolve(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "job-streaming: a job is pushed again after a failure, a time-out and a resolved incident")
 	z.needClock()
 	z.deploy("one.bpmn", oneTask("one"))
 	ctx, cancel := context.WithCancel(z.ctx)
@@ -95,14 +96,14 @@ func TestStream_PushesAgainAfterFailureTimeoutAndResolve(t *testing.T) {
 	if _, err := z.UpdateJobRetries(z.ctx, &pb.UpdateJobRetriesRequest{JobKey: j.GetKey(), Retries: 1}); err != nil {
 		t.Fatal(err)
 	}
-	z.resolve(z.incident(k, "JOB_NO_RETRIES"))
+	z.resolve(z.incident(k, "JOB_NO_RETRIES", "stop"))
 	z.complete(next(), "")
 	z.state(k, "COMPLETED")
 }
 
 func TestStream_ClosedStreamGetsNothingMore(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "job-streaming: a closed stream gets no more jobs")
 	z.deploy("one.bpmn", oneTask("one"))
 	ctx, cancel := context.WithCancel(z.ctx)
 	s := z.streaming(ctx)
@@ -122,4 +123,7 @@ func TestStream_ClosedStreamGetsNothingMore(t *testing.T) {
 		}
 		return false
 	}, func() string { return "new jobs still go to the closed stream" })
+	k := z.create("one", "")
+	z.work("work", "")
+	z.state(k, "COMPLETED")
 }

@@ -11,7 +11,7 @@ import (
 
 func TestVariables_CompletionUpdatesTheNearestScope(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "variables: a result updates the nearest scope that has the variable, else the instance's")
 	z.deploy("p.bpmn", model(process("p", start("s"),
 		`<bpmn:subProcess id="sp"><bpmn:extensionElements>`+mappings("input", "=1", "inner")+`</bpmn:extensionElements>`+start("is")+task("work")+task("hold")+end("ie")+flow("is", "work", "hold", "ie")+`</bpmn:subProcess>`,
 		end("e"), flow("s", "sp", "e"))))
@@ -24,11 +24,12 @@ func TestVariables_CompletionUpdatesTheNearestScope(t *testing.T) {
 	z.variable(k, "fresh", "2")
 	z.variable(sp, "fresh", "")
 	z.work("hold", "")
+	z.state(k, "COMPLETED")
 }
 
 func TestVariables_InputMappings(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "variables: input mappings create local variables, in order")
 	z.deploy("p.bpmn", oneTask("one", mappings(
 		"input", "=a", "x", "input", "=x + 1", "later", "input", "3", "static", "input", "=missing", "none",
 		"input", "=a", "deep.er.x", "input", "=2", "deep.y", "input", "=5", "twice", "input", "=6", "twice")))
@@ -40,11 +41,13 @@ func TestVariables_InputMappings(t *testing.T) {
 	}
 	z.variable(k, "x", "")
 	z.variable(j.GetElementInstanceKey(), "x", "1")
+	z.complete(j, "")
+	z.state(k, "COMPLETED")
 }
 
 func TestVariables_OutputMappingOnlyMappedOnesLeave(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "variables: with output mappings only the mapped variables propagate")
 	z.deploy("p.bpmn", oneTask("one", mappings("output", "=r.id", "booking", "output", "=r.id", "all.id")))
 	k := z.create("one", `{"all":{"keep":true}}`)
 	j := z.work("work", `{"r":{"id":"B1"},"secret":1}`)
@@ -58,11 +61,11 @@ func TestVariables_OutputMappingOnlyMappedOnesLeave(t *testing.T) {
 
 func TestVariables_MappingFailureIsAnIncident(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "variables: a mapping that fails is an incident IO_MAPPING_ERROR")
 	z.deploy("p.bpmn", oneTask("one", mappings("output", `=assert(x, x > 3, "too small")`, "y")))
 	k := z.create("one", "")
 	z.work("work", `{"x":1}`)
-	inc := z.incident(k, "IO_MAPPING_ERROR")
+	inc := z.incident(k, "IO_MAPPING_ERROR", "too small")
 	z.none("work")
 	task := z.element(k, "work", "ACTIVE")
 	if _, err := z.SetVariables(z.ctx, &pb.SetVariablesRequest{ElementInstanceKey: keyOf(task, "elementInstanceKey"), Variables: `{"x":5}`, Local: true}); err != nil {
@@ -75,7 +78,7 @@ func TestVariables_MappingFailureIsAnIncident(t *testing.T) {
 
 func TestSetVariables_LocalAndPropagated(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "grpc: SetVariables with local stays in the scope, else it propagates")
 	z.deploy("one.bpmn", oneTask("one"))
 	k := z.create("one", `{"x":1}`)
 	j := z.job("work")
@@ -96,7 +99,7 @@ func TestSetVariables_LocalAndPropagated(t *testing.T) {
 
 func TestSetVariables_Refusals(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "grpc: SetVariables of an unknown or ended scope is NOT_FOUND")
 	_, err := z.SetVariables(z.ctx, &pb.SetVariablesRequest{ElementInstanceKey: 5, Variables: "{}"})
 	z.refused(err, codes.NotFound, "Expected to update variables for element with key '5', but no such element was found")
 	z.deploy("one.bpmn", oneTask("one"))
@@ -111,10 +114,12 @@ func TestSetVariables_Refusals(t *testing.T) {
 
 func TestVariables_NumbersKeepTheirDigits(t *testing.T) {
 	t.Parallel()
-	z := open(t)
+	z := open(t, "variables: numbers keep their digits")
 	z.deploy("p.bpmn", oneTask("one", mappings("input", "=big", "copy", "input", "=0.1+0.2", "sum")))
-	z.create("one", `{"big":9007199254740993}`)
-	if got, want := z.job("work").GetVariables(), `{"big":9007199254740993,"copy":9007199254740993,"sum":0.3}`; got != want {
+	k := z.create("one", `{"big":9007199254740993}`)
+	if got, want := z.work("work", "").GetVariables(), `{"big":9007199254740993,"copy":9007199254740993,"sum":0.3}`; got != want {
 		t.Errorf("variables: got %s, want %s", got, want)
 	}
+	z.variable(k, "big", "9007199254740993")
+	z.state(k, "COMPLETED")
 }
