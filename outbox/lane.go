@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/seal"
 	"github.com/vitrip/journeyman/internal/crash"
 	"github.com/vitrip/journeyman/internal/rule"
 )
@@ -236,7 +237,7 @@ func (l *lane) send(ctx context.Context, wave []staged, failed map[string]failur
 		if _, stopped := failed[r.key]; stopped {
 			continue
 		}
-		rec, err := r.record()
+		rec, err := r.record(l.cfg.Keys)
 		if err != nil {
 			failed[r.key] = failure{r, &events.PublishError{Fault: events.Permanent, Err: err}}
 			continue
@@ -268,8 +269,8 @@ func (l *lane) send(ctx context.Context, wave []staged, failed map[string]failur
 }
 
 // record finalises the row's body and headers.
-func (s staged) record() (events.Record, error) {
-	body, err := events.Finalise(s.body, s.occurred, s.seq)
+func (s staged) record(keys seal.Keys) (events.Record, error) {
+	body, encrypted, err := seal.Wire(keys, s.body, s.eventID, s.occurred, s.seq)
 	if err != nil {
 		return events.Record{}, err
 	}
@@ -282,6 +283,9 @@ func (s staged) record() (events.Record, error) {
 	}
 	h = append(h, events.Header{Name: events.HeaderOccurredAt, Value: s.occurred.UTC().Format(events.TimeFormat)},
 		events.Header{Name: events.HeaderSequence, Value: fmt.Sprint(s.seq)})
+	if encrypted {
+		h = append(h, events.Header{Name: events.HeaderEncryption, Value: seal.Scheme})
+	}
 	return events.Record{Topic: s.topic, Key: s.key, Headers: h, Body: body}, nil
 }
 

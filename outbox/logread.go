@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/seal"
 )
 
 // Log reads the event log of one schema and says what is archived of it. Safe for concurrent use.
@@ -39,12 +40,17 @@ type Logged struct {
 	CreatedAt   time.Time
 }
 
-// Record gives the message as it was published, byte for byte.
-func (l Logged) Record() (events.Record, error) {
+// Record gives the message as it was published, byte for byte. For a body that is encrypted use [Logged.RecordWith].
+func (l Logged) Record() (events.Record, error) { return l.RecordWith(nil) }
+
+// RecordWith is [Logged.Record] with the keys that open an encrypted body; the
+// error wraps seal.ErrNoKey when the body's key is not among them. A body that was
+// encrypted at the broker is encrypted anew, with the current key.
+func (l Logged) RecordWith(keys seal.Keys) (events.Record, error) {
 	r, err := staged{
 		shard: l.Shard, id: l.ID, eventID: l.EventID, topic: l.Topic, key: l.BusinessKey, seq: l.Seq,
 		headers: l.Headers, body: l.Body, occurred: l.OccurredAt, at: l.CreatedAt,
-	}.record()
+	}.record(keys)
 	if err != nil {
 		return r, fmt.Errorf("event log row %d: %w", l.ID, err)
 	}

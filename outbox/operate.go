@@ -22,10 +22,13 @@ type Execer interface {
 }
 
 // Desk is what operators see and do about the outbox of one schema. Safe for concurrent use.
-type Desk struct{ sql statements }
+type Desk struct {
+	sql     statements
+	classes classStatements
+}
 
 // NewDesk gives the desk of a schema that was checked before, such as a [Stager]'s.
-func NewDesk(schema string) *Desk { return &Desk{sql: render(schema)} }
+func NewDesk(schema string) *Desk { return &Desk{sql: render(schema), classes: renderClasses(schema)} }
 
 // Backlog is what waits to be published.
 type Backlog struct {

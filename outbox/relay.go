@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/seal"
 	"github.com/vitrip/journeyman/internal/postgres"
 )
 
@@ -31,9 +32,12 @@ type RelayConfig struct {
 	NoEventLog   bool          // keep nothing of what was published
 	LogRetention time.Duration // how long the event log keeps rows, in whole days; 0 means 30 days
 
-	Stager *Stager // of the same process, to be woken at commit; may be nil
-	Hooks  Hooks
-	Log    zerolog.Logger // the zero value logs nothing
+	Stager *Stager   // of the same process, to be woken at commit and to tell of dropped messages; may be nil
+	Keys   seal.Keys // opens encrypted bodies, nil means those of Stager; a body whose key is missing parks its key
+
+	ShedEvery time.Duration // how often dropped analytical messages are told of, 0 means 5 s
+	Hooks     Hooks
+	Log       zerolog.Logger // the zero value logs nothing
 }
 
 // Hooks are called by the relay's goroutines and must return quickly. Nil ones are not called.
@@ -43,6 +47,7 @@ type Hooks struct {
 	Parked    func(businessKey, eventID, reason string)       // alert: an operator must decide (spec O4)
 	Paused    func(reason string)                             // alert: nothing can be published (spec R5)
 	Resumed   func(after time.Duration)
+	Shed      func(topic string, n int64) // alert: analytical messages were dropped because of the backlog (spec E4)
 }
 
 // Relay publishes staged rows. Make one with [NewRelay].
@@ -108,6 +113,10 @@ func (c RelayConfig) withDefaults() RelayConfig {
 	set(&c.MaxBackoff, 5*time.Second)
 	set(&c.TopicGrace, 10*time.Second)
 	set(&c.LogRetention, 30*day)
+	set(&c.ShedEvery, 5*time.Second)
+	if c.Keys == nil && c.Stager != nil {
+		c.Keys = c.Stager.cfg.Keys
+	}
 	return c
 }
 
@@ -126,6 +135,7 @@ func (c RelayConfig) validate() []error {
 	check(c.Lease >= time.Second && c.Lease <= 10*time.Minute, "lease %v, want 1 s to 10 min", c.Lease)
 	check(c.ProduceTimeout > 0 && c.ProduceTimeout*2 <= c.Lease, "produce timeout %v, want above 0 and at most half of the lease, %v", c.ProduceTimeout, c.Lease)
 	check(c.MaxBackoff >= 10*time.Millisecond && c.MaxBackoff <= 5*time.Minute, "max backoff %v, want 10 ms to 5 min", c.MaxBackoff)
+	check(c.ShedEvery > 0, "shed every %v, want above 0", c.ShedEvery)
 	check(c.TopicGrace > 0, "topic grace %v, want above 0", c.TopicGrace)
 	check(c.LogRetention >= day && c.LogRetention%day == 0, "log retention %v, want whole days, at least one", c.LogRetention)
 	return errs
@@ -149,6 +159,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	if r.cfg.Stager != nil {
 		wg.Go(func() { r.hear(ctx) })
+		if _, ok := r.cfg.Stager.cfg.Catalog.Entry(DroppedType, 1); ok {
+			wg.Go(func() { r.tellShed(ctx) })
+		}
 	}
 	wg.Wait()
 	if err := r.leave(ctx); err != nil {

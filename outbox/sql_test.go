@@ -23,6 +23,7 @@ func TestStatements(t *testing.T) {
 		}
 		return sql
 	})
+	pgtest.Statements(t, pool, renderClasses("other_schema"), func(_, sql string) string { return sql })
 }
 
 // The statements of the relay's loop go by the primary key, also on a table that was never analysed.

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/seal"
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/internal/rule"
 )
@@ -22,6 +23,8 @@ import (
 const (
 	DefaultMaxBytes = 900_000 // bytes of body and headers: 10 % below Kafka's default limit
 	maxKeyBytes     = 200
+
+	DefaultShedAbove = 100_000 // rows of backlog
 )
 
 // Config configures a [Stager].
@@ -33,12 +36,16 @@ type Config struct {
 	Env      string          // environment name for the header env, required
 	MaxBytes int             // largest message in bytes, 0 means DefaultMaxBytes
 	Schemas  events.Schemas  // checks the data of each message, nil means that data is not checked
+	Keys     seal.Keys       // required when the catalog encrypts a class
+
+	ShedAbove int // rows in the outbox above which analytical messages are dropped until it is half of that, 0 means DefaultShedAbove
 }
 
 // Stager writes messages into the outbox inside the caller's transaction. Safe for concurrent use.
 type Stager struct {
-	cfg Config
-	sql statements
+	cfg     Config
+	sql     statements
+	classes classStatements
 
 	mu       sync.Mutex
 	sleepers map[chan struct{}]struct{}
@@ -62,13 +69,20 @@ func NewStager(cfg Config) (*Stager, error) {
 			errs = append(errs, fmt.Errorf("%s: empty", name))
 		}
 	}
+	if cfg.ShedAbove == 0 {
+		cfg.ShedAbove = DefaultShedAbove
+	}
+	if cfg.ShedAbove < 1 {
+		errs = append(errs, fmt.Errorf("shed above %d, want 1 or more", cfg.ShedAbove))
+	}
+	errs = append(errs, checkClasses(cfg)...)
 	if cfg.MaxBytes < 1000 {
 		errs = append(errs, fmt.Errorf("max bytes %d, want at least 1000", cfg.MaxBytes))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("outbox stager: %w", err)
 	}
-	return &Stager{cfg: cfg, sql: render(cfg.Schema), sleepers: map[chan struct{}]struct{}{}}, nil
+	return &Stager{cfg: cfg, sql: render(cfg.Schema), classes: renderClasses(cfg.Schema), sleepers: map[chan struct{}]struct{}{}}, nil
 }
 
 // Declare refuses, all at once, the message types (version 1 and up) that this
@@ -113,6 +127,7 @@ type row struct {
 	id      string
 	headers []string
 	body    []byte
+	sum     string // of the clear body, for the ledger
 }
 
 // Queue adds the staging of msgs to the last round trip of the transaction
@@ -136,6 +151,10 @@ func (s *Stager) Queue(b *pgx.Batch, o events.Origin, msgs []events.Message, key
 		r, err := s.prepare(o, m, i)
 		errs = append(errs, err)
 		rows = append(rows, r)
+		if r.entry.Class.Sheds() {
+			count[m.BusinessKey] += 0 // draws its sequence only when it is not dropped
+			continue
+		}
 		count[m.BusinessKey]++
 	}
 	for _, k := range keys {
@@ -161,15 +180,26 @@ func (s *Stager) Queue(b *pgx.Batch, o events.Origin, msgs []events.Message, key
 		b.Queue(s.sql.xid)
 		b.Queue(s.sql.lockKeys, sorted, adds)
 	}
+	s.lockChains(b, rows)
+	var sheds []special
 	for _, r := range rows {
-		count[r.BusinessKey]--
 		var at any
 		if !r.OccurredAt.IsZero() {
 			at = r.OccurredAt
 		}
+		if r.entry.Class.Sheds() {
+			sheds = append(sheds, special{row: r, at: at})
+			continue
+		}
+		count[r.BusinessKey]--
+		if !plain(r.entry) {
+			s.queueSpecial(b, o, special{row: r, back: count[r.BusinessKey], at: at})
+			continue
+		}
 		b.Queue(s.sql.insert, events.Shard(r.BusinessKey), r.id, r.Type, r.Version, string(r.entry.Class), r.entry.Topic, r.BusinessKey,
 			o.OperationID, r.headers, r.body, count[r.BusinessKey], at)
 	}
+	s.queueShed(b, o, sheds)
 	return nil
 }
 
@@ -249,6 +279,12 @@ func (s *Stager) prepare(o events.Origin, m events.Message, n int) (row, error) 
 	}
 	if r.body, err = s.body(o, r, data); err != nil {
 		return row{}, err
+	}
+	if m.Corrects != "" && strings.EqualFold(m.Corrects, r.id) {
+		return row{}, fmt.Errorf("message type %s v%d: corrects itself; a correction is a message of its own", m.Type, m.Version)
+	}
+	if r.body, r.sum, err = s.protect(e, r.id, r.body); err != nil {
+		return row{}, fmt.Errorf("message type %s v%d: %w", m.Type, m.Version, err)
 	}
 	if size := weigh(r); size > s.cfg.MaxBytes {
 		return row{}, fmt.Errorf("message type %s v%d: %d bytes, want at most %d", m.Type, m.Version, size, s.cfg.MaxBytes)

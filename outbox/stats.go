@@ -6,8 +6,8 @@ import (
 )
 
 type counters struct {
-	published, failures, parked, lost, errors atomic.Int64
-	lastAck                                   atomic.Int64 // Unix nanoseconds
+	published, failures, parked, lost, errors, shed atomic.Int64
+	lastAck                                         atomic.Int64 // Unix nanoseconds
 }
 
 // Stats is what a relay did since it was made, and how it is now.
@@ -17,6 +17,7 @@ type Stats struct {
 	Parked    int64     // keys parked
 	Lost      int64     // shards taken over by another relay while publishing
 	Errors    int64     // passes that failed, mostly because of the database
+	Shed      int64     // dropped analytical messages that this relay told of
 	Shards    int       // owned now
 	LastAck   time.Time // zero before the first
 	Paused    bool      // nothing got through for a while
@@ -28,7 +29,7 @@ type Stats struct {
 func (r *Relay) Stats() Stats {
 	s := Stats{
 		Published: r.stats.published.Load(), Failures: r.stats.failures.Load(), Parked: r.stats.parked.Load(),
-		Lost: r.stats.lost.Load(), Errors: r.stats.errors.Load(), Shards: r.own.count(),
+		Lost: r.stats.lost.Load(), Errors: r.stats.errors.Load(), Shed: r.stats.shed.Load(), Shards: r.own.count(),
 	}
 	if n := r.stats.lastAck.Load(); n > 0 {
 		s.LastAck = time.Unix(0, n)

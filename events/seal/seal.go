@@ -36,6 +36,9 @@ var ErrNoKey = errors.New("no such key")
 // ErrTampered is wrapped by the error about a body that is not as it was sealed, or was sealed in another context.
 var ErrTampered = errors.New("sealed body was changed, or belongs elsewhere")
 
+// Scheme names the format, as the magic bytes and the header [events.HeaderEncryption] do.
+const Scheme = magic
+
 const (
 	magic    = "jms1"
 	saltSize = 32
