@@ -1,0 +1,82 @@
+package bucket_test
+
+import (
+	"bytes"
+	"errors"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	_ "gocloud.dev/blob/s3blob"
+
+	"github.com/vitrip/journeyman/events/archive"
+	"github.com/vitrip/journeyman/events/archive/bucket"
+)
+
+// addresses gives a URL of each form. The S3 server speaks the protocol on loopback.
+func addresses(t *testing.T) map[string]string {
+	t.Helper()
+	backend := s3mem.New()
+	if err := backend.CreateBucket("events"); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(gofakes3.New(backend).Server())
+	t.Cleanup(server.Close)
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+	} {
+		t.Setenv(name, value)
+	}
+	return map[string]string{
+		"file": "file://" + t.TempDir() + "/made/by/open", "mem": "mem://",
+		"s3": "s3://events?region=eu-central-1&use_path_style=true&disable_https=true&endpoint=" + server.URL + "&prefix=some/where/",
+	}
+}
+
+// Files, memory and S3 keep what a store promises.
+func TestBucket_E9_EveryFormOfURL(t *testing.T) {
+	for name, url := range addresses(t) {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			b, err := bucket.Open(ctx, url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close() //nolint:errcheck // the end
+			if _, err := b.Read(ctx, "v1/none"); !errors.Is(err, archive.ErrMissing) {
+				t.Errorf("read of nothing: %v, want ErrMissing", err)
+			}
+			big := bytes.Repeat([]byte("0123456789abcdef"), 1<<18) // 4 MB
+			for name, content := range map[string][]byte{"v1/2026-11-30/part-00002": []byte("two"), "v1/2026-11-30/part-00001": []byte("one"), "v2/x": big} {
+				if err := b.Create(ctx, name, content); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := b.Create(ctx, "v1/2026-11-30/part-00001", []byte("other")); !errors.Is(err, archive.ErrExists) {
+				t.Errorf("create over an object: %v, want ErrExists", err)
+			}
+			if got, err := b.Read(ctx, "v1/2026-11-30/part-00001"); err != nil || string(got) != "one" {
+				t.Errorf("read %q, %v; want what was written first", got, err)
+			}
+			if got, err := b.Read(ctx, "v2/x"); err != nil || !bytes.Equal(got, big) {
+				t.Errorf("read %d bytes, %v", len(got), err)
+			}
+			names, err := b.List(ctx, "v1/")
+			if err != nil || !slices.Equal(names, []string{"v1/2026-11-30/part-00001", "v1/2026-11-30/part-00002"}) {
+				t.Errorf("list %v, %v", names, err)
+			}
+		})
+	}
+}
+
+func TestOpen_Refuses(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"", "/var/archive", "ftp://x", "::"} {
+		if _, err := bucket.Open(t.Context(), url); err == nil || !strings.Contains(err.Error(), "bucket") {
+			t.Errorf("Open(%q): %v, want it refused", url, err)
+		}
+	}
+}
