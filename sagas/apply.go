@@ -75,8 +75,9 @@ func (s *Sagas) Apply(ctx context.Context, tx *outbox.Tx, m events.Received) err
 	var (
 		polls   int64
 		started time.Time
+		key     string
 	)
-	err := tx.QueryRow(ctx, s.rec.progress, p.SagaID, m.MessageID, m.Metadata.Sequence, phase, step, segment, partial, state, final, finished, retention).Scan(&polls, &started)
+	err := tx.QueryRow(ctx, s.rec.progress, p.SagaID, m.MessageID, m.Metadata.Sequence, phase, step, segment, partial, state, final, finished, retention).Scan(&polls, &started, &key)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil // the record is past this already
 	}
@@ -84,6 +85,9 @@ func (s *Sagas) Apply(ctx context.Context, tx *outbox.Tx, m events.Received) err
 		return fmt.Errorf("record %s: %w", p.SagaID, err)
 	}
 	if state != "" {
+		if err := s.tellCompletion(ctx, tx, p, key, state); err != nil {
+			return err
+		}
 		s.count.ended(state)
 		s.meter.observeEnd(p.SagaType, state, polls, finished.Sub(started))
 	}

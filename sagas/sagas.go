@@ -45,6 +45,8 @@ type Config struct {
 	// Undo compensates forward operations of sagas that no process instance will end: worker.Runtime has it.
 	// nil = such sagas are shown as stuck.
 	Undo func(ctx context.Context, forwardOperationID, reason string) (worker.UndoResult, error)
+	// Webhooks tells partners of the end of their operations; nil = they ask.
+	Webhooks Webhooks
 	// InstanceEnded says whether a process instance was terminated or has completed. nil = unknown, then
 	// only sagas that never began are ended by the sweep.
 	InstanceEnded func(ctx context.Context, cluster string, processInstanceKey int64) (bool, error)

@@ -183,7 +183,7 @@ func renderRecords(schema string) recordSQL {
 				completed = CASE WHEN $5 = '' OR $5 = ANY (completed) THEN completed ELSE completed || $5::text END,
 				partial = CASE WHEN $6 = '' THEN partial ELSE partial || jsonb_build_object($6::text, $7::jsonb) END,
 				state = CASE WHEN $8 = '' THEN state ELSE $8 END, final = coalesce(final, $9), finished_at = coalesce(finished_at, $10), expires_at = coalesce(expires_at, $10 + $11::interval)
-			WHERE operation_id = $1 AND state = 'in_progress' AND $3 > sequence RETURNING polls, started_at`),
+			WHERE operation_id = $1 AND state = 'in_progress' AND $3 > sequence RETURNING polls, started_at, key`),
 		polls: r(`UPDATE {{schema}}.record r SET polls = r.polls + p.polls, polling_violations = r.polling_violations + p.violations
 			FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS p (operation_id, polls, violations) WHERE r.operation_id = p.operation_id`),
 
