@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/rs/zerolog"
 )
@@ -32,6 +33,16 @@ type Config struct {
 	// callers that wait. One process may have it open. Empty: memory only.
 	DataDir string
 
+	// HistoryLimit is how many ended process instances are kept, with everything
+	// in them, for searches; the one that ended first is forgotten first, called
+	// instances count as their own. 0: DefaultHistoryLimit. Negative: all, and memory grows with
+	// what was run. Running instances are always kept, however long. A search and a GET do not find
+	// what is forgotten; commands answer as they do for what has ended.
+	HistoryLimit int
+	// HistoryAge is how long ended process instances are kept at most, by the
+	// engine's clock. 0: for ever, within HistoryLimit.
+	HistoryAge time.Duration
+
 	Compat Compat         // default Compat88
 	Log    zerolog.Logger // default: silent
 }
@@ -47,6 +58,9 @@ func (c Config) validate() error {
 	if c.Compat != "" && c.Compat != Compat85 && c.Compat != Compat88 {
 		errs = append(errs, fmt.Errorf("engine: Compat is %q, want %q or %q", c.Compat, Compat85, Compat88))
 	}
+	if c.HistoryAge < 0 {
+		errs = append(errs, fmt.Errorf("engine: HistoryAge is %s, want 0 or more", c.HistoryAge))
+	}
 	return errors.Join(errs...)
 }
 
@@ -60,8 +74,14 @@ func (c Config) withDefaults() Config {
 	if c.Compat == "" {
 		c.Compat = Compat88
 	}
+	if c.HistoryLimit == 0 {
+		c.HistoryLimit = DefaultHistoryLimit
+	}
 	return c
 }
+
+// DefaultHistoryLimit is how many ended process instances are kept, unless Config.HistoryLimit says otherwise.
+const DefaultHistoryLimit = 100_000
 
 // Banner says what the engine is for; Start logs it, and commands that start an
 // engine print it.

@@ -65,7 +65,7 @@ func Start(cfg Config) (*Engine, error) {
 			return nil, errors.Join(fmt.Errorf("engine: listen for REST: %w", err), lis.Close())
 		}
 	}
-	state, incarnation, err := openState(cfg.DataDir)
+	state, incarnation, err := openState(cfg)
 	if err != nil {
 		err = errors.Join(err, lis.Close())
 		if restLis != nil {
@@ -113,22 +113,28 @@ func Start(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// openState begins a state in memory, or opens the one in dir. A state keeps its incarnation.
-func openState(dir string) (*broker.Broker, string, error) {
+// openState begins a state in memory, or opens the one in cfg.DataDir. A state keeps its incarnation.
+func openState(cfg Config) (*broker.Broker, string, error) {
 	offset := keyOffset(time.Now())
 	incarnation := strconv.FormatInt(offset, 36)
 	var seed [32]byte
 	if _, err := rand.Read(seed[:]); err != nil {
 		return nil, "", fmt.Errorf("engine: random seed: %w", err)
 	}
-	if dir == "" {
-		return broker.New(offset, seed), incarnation, nil
+	var b *broker.Broker
+	if cfg.DataDir == "" {
+		b = broker.New(offset, seed)
+	} else {
+		var err error
+		if b, err = broker.Open(cfg.DataDir, offset, incarnation, seed); err != nil {
+			return nil, "", fmt.Errorf("engine: %w", err)
+		}
+		incarnation = b.Incarnation()
 	}
-	b, err := broker.Open(dir, offset, incarnation, seed)
-	if err != nil {
-		return nil, "", fmt.Errorf("engine: %w", err)
+	if err := b.KeepHistory(cfg.HistoryLimit, cfg.HistoryAge); err != nil {
+		return nil, "", errors.Join(fmt.Errorf("engine: %w", err), b.Close())
 	}
-	return b, b.Incarnation(), nil
+	return b, incarnation, nil
 }
 
 // keyOffset makes keys of one state unlike those of any earlier state: seconds

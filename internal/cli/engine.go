@@ -19,6 +19,8 @@ import (
 // newEngine serves the embedded engine until a signal.
 func newEngine(s Streams) *cobra.Command {
 	var grpcAddr, restAddr, level, data, compat string
+	var history int
+	var historyAge time.Duration
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "engine", Short: "Run the embedded Zeebe-compatible engine",
@@ -32,7 +34,7 @@ a snapshot. After a crash it comes back as it was, the clock's offset included.`
 			if err != nil {
 				return err
 			}
-			e, err := engine.Start(engine.Config{Addr: grpcAddr, RESTAddr: restAddr, DataDir: data, Compat: engine.Compat(compat), Log: log})
+			e, err := engine.Start(engine.Config{Addr: grpcAddr, RESTAddr: restAddr, DataDir: data, HistoryLimit: history, HistoryAge: historyAge, Compat: engine.Compat(compat), Log: log})
 			if err != nil {
 				return exit(ExitMissing, err)
 			}
@@ -50,12 +52,16 @@ a snapshot. After a crash it comes back as it was, the clock's offset included.`
 	cmd.Flags().StringVar(&grpcAddr, "grpc", "127.0.0.1:26500", "address of the gRPC API")
 	cmd.Flags().StringVar(&restAddr, "rest", "127.0.0.1:8080", "address of the REST API")
 	cmd.Flags().StringVar(&data, "data", "", "directory that keeps the state (empty: memory only)")
+	cmd.Flags().IntVar(&history, "history", engine.DefaultHistoryLimit, "how many ended process instances are kept for searches (-1: all, and memory grows with what was run)")
+	cmd.Flags().DurationVar(&historyAge, "history-age", 0, "how long ended process instances are kept, by the engine's clock (0: for ever, within --history)")
 	cmd.Flags().StringVar(&compat, "compat", string(engine.Compat88), "refuse at deploy what this version does not know: 8.8 or 8.5")
 	cmd.Flags().StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or disabled")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the addresses as JSON")
 	env(cmd, "grpc", "JOURNEYMAN_ENGINE_GRPC")
 	env(cmd, "rest", "JOURNEYMAN_ENGINE_REST")
 	env(cmd, "data", "JOURNEYMAN_ENGINE_DATA")
+	env(cmd, "history", "JOURNEYMAN_ENGINE_HISTORY")
+	env(cmd, "history-age", "JOURNEYMAN_ENGINE_HISTORY_AGE")
 	env(cmd, "compat", "JOURNEYMAN_ENGINE_COMPAT")
 	env(cmd, "log-level", "JOURNEYMAN_LOG_LEVEL")
 	cmd.AddCommand(newClock(s))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/vitrip/journeyman/engine/internal/core"
@@ -21,7 +22,8 @@ type durable struct {
 	incarnation string
 	least       int64 // a log shorter than this is not replaced
 	last        int64 // bytes of the last snapshot
-	failed      error // encoding a record failed
+	writing     bool  // a snapshot is being written
+	failed      error // a record could not be encoded, or a snapshot not be written
 }
 
 // meta is what a snapshot holds besides the core.
@@ -46,7 +48,7 @@ func open(dir string, keyOffset int64, incarnation string, seed [32]byte, least 
 	b.durable = &durable{journal: j, incarnation: incarnation, least: least}
 	if j.Fresh() {
 		b.core = core.NewSeeded(b.now(), keyOffset, seed)
-		err = b.snapshot()
+		err = b.firstSnapshot()
 	} else {
 		err = j.Replay(b.restore, b.replay)
 	}
@@ -133,7 +135,7 @@ func (b *Broker) unlock() error {
 		b.mu.Unlock()
 		return nil
 	}
-	if d.failed == nil && b.core.Idle() && d.journal.Size() > max(d.least, 2*d.last) {
+	if d.failed == nil && !d.writing && !b.closed && b.core.Idle() && d.journal.Size() > max(d.least, 2*d.last) {
 		if err := b.snapshot(); err != nil {
 			d.failed = err
 		}
@@ -143,19 +145,59 @@ func (b *Broker) unlock() error {
 	return errors.Join(failed, d.journal.Wait(place))
 }
 
-// snapshot replaces the log by the state.
+// snapshot begins to replace the log by the state. Under the lock the state is
+// only captured; it is written while the engine goes on.
 func (b *Broker) snapshot() error {
-	state, err := b.core.Snapshot()
+	d := b.durable
+	write, err := b.capture()
 	if err != nil {
 		return err
 	}
+	generation, err := d.journal.Switch()
+	if err != nil {
+		return err
+	}
+	d.writing = true
+	b.wg.Go(func() {
+		size, err := d.journal.Snapshot(generation, write)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if d.writing = false; err != nil {
+			d.failed = err
+			return
+		}
+		d.last = size
+	})
+	return nil
+}
+
+// firstSnapshot is that of a new state.
+func (b *Broker) firstSnapshot() error {
+	write, err := b.capture()
+	if err != nil {
+		return err
+	}
+	b.durable.last, err = b.durable.journal.Start(write)
+	return err
+}
+
+// capture takes the state and returns what writes it.
+func (b *Broker) capture() (func(io.Writer) error, error) {
+	state, err := b.core.Capture()
+	if err != nil {
+		return nil, err
+	}
 	head, err := json.Marshal(meta{b.durable.incarnation, b.offset})
 	if err != nil {
-		return fmt.Errorf("snapshot: %w", err)
+		return nil, fmt.Errorf("snapshot: %w", err)
 	}
-	data := append(append(head, '\n'), state...)
-	b.durable.last = int64(len(data))
-	return b.durable.journal.Rotate(data)
+	return func(w io.Writer) error {
+		if _, err := w.Write(append(head, '\n')); err != nil {
+			return err
+		}
+		_, err := state.WriteTo(w)
+		return err
+	}, nil
 }
 
 // Settled returns when everything that has happened is on disk.

@@ -35,18 +35,18 @@ type Core struct {
 	procOrder   []*Process
 	starts      map[string][]*Subscription // open start event subscriptions by process id
 	instances   map[int64]*Instance
-	instOrder   []*Instance
+	instOrder   ordered[*Instance]
 	elements    map[int64]*Element
-	elemOrder   []*Element
+	elemOrder   ordered[*Element]
 	jobs        map[int64]*Job
-	jobOrder    []*Job
+	jobOrder    ordered[*Job]
 	ready       map[string]*jobQueue // activatable jobs by type
 	incidents   map[int64]*Incident
-	incOrder    []*Incident
+	incOrder    ordered[*Incident]
 	variables   map[int64]*Variable
-	varOrder    []*Variable
+	varOrder    ordered[*Variable]
 	userTasks   map[int64]*UserTask
-	taskOrder   []*UserTask
+	taskOrder   ordered[*UserTask]
 	messages    map[string][]*Message      // buffered, by name and correlation key
 	messageIDs  map[string]*Message        // by name, correlation key and message id
 	subs        map[string][]*Subscription // open message subscriptions, by name and correlation key
@@ -54,6 +54,8 @@ type Core struct {
 	signals     map[string][]*Subscription // signal subscriptions by signal name
 	locks       map[string]*Instance       // running instance per process id and correlation key
 	byLockKey   map[string][]*Message      // buffered messages by correlation key, for start locks
+
+	history history
 
 	timers timerHeap
 	seq    int64 // order of timers due at the same time

@@ -76,6 +76,7 @@ type Instance struct {
 	startDoc  Doc      // variables of a message, timer or signal start
 	starts    []*Node  // start instructions
 	stopAfter []string // runtime instructions: ends the instance when an element of these ends
+	forgotten bool     // left the history
 	stopping  bool     // one of them has ended: the instance ends in a step of its own
 	tags      []string
 }
@@ -99,7 +100,7 @@ func (c *Core) newElement(n *Node, parent *Element) *Element {
 		parent.children++
 	}
 	c.elements[e.Key] = e
-	c.elemOrder = append(c.elemOrder, e)
+	c.elemOrder.add(e)
 	if e.Inst != nil {
 		e.Inst.elements = append(e.Inst.elements, e)
 	}

@@ -45,7 +45,7 @@ func (c *Core) raiseJob(j *Job, t ErrorType, message string) {
 func (c *Core) addIncident(inc *Incident) {
 	inc.Key, inc.Created, inc.Active = c.key(), c.now, true
 	c.incidents[inc.Key] = inc
-	c.incOrder = append(c.incOrder, inc)
+	c.incOrder.add(inc)
 	inc.El.Inst.incs = append(inc.El.Inst.incs, inc)
 	inc.El.count(1)
 }

@@ -22,7 +22,7 @@ func (c *Core) newInstance(p *Process, caller *Element) *Instance {
 	root := c.newElement(p.root, nil)
 	root.Inst, inst.Root, inst.Key = inst, root, root.Key
 	c.instances[inst.Key] = inst
-	c.instOrder = append(c.instOrder, inst)
+	c.instOrder.add(inst)
 	p.running++
 	c.push(opActivate, root)
 	return inst
@@ -122,6 +122,8 @@ func (c *Core) instanceEnded(inst *Instance) {
 	if call != nil && call.child == inst {
 		call.child = nil
 	}
+	c.history.ended = append(c.history.ended, inst)
+	c.trimHistory()
 }
 
 // SetVariables writes variables into a scope, or propagates them from it outward.

@@ -74,7 +74,7 @@ func (c *Core) evalJob(e *Element) (*jobValues, error) {
 func (c *Core) createJob(e *Element, v *jobValues) {
 	j := &Job{Key: c.key(), Type: v.typ, El: e, Retries: v.retries, Headers: v.headers, index: -1, Recorded: "CREATED"}
 	c.jobs[j.Key] = j
-	c.jobOrder = append(c.jobOrder, j)
+	c.jobOrder.add(j)
 	e.Inst.jobs = append(e.Inst.jobs, j)
 	e.job = j
 	c.makeActivatable(j)

@@ -52,6 +52,7 @@ const (
 	opSignal       = "signal"
 	opTaskComplete = "complete-task"
 	opTaskAssign   = "assign-task"
+	opHistory      = "history"
 )
 
 // stamp is a time as seconds and nanoseconds, in any year.
@@ -137,6 +138,8 @@ func (c *Core) Apply(r Record) error {
 		c.Broadcast(r.Text, r.Vars)
 	case opTaskComplete:
 		refused = c.CompleteUserTask(r.Key, r.Vars)
+	case opHistory:
+		c.KeepHistory(int(r.N), r.D)
 	case opTaskAssign:
 		refused = c.AssignUserTask(r.Key, r.Text, r.Flag)
 	default:

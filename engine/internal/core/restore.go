@@ -26,7 +26,7 @@ func Restore(snapshot []byte) (*Core, error) {
 		c.lastVersion = s.LastVersion
 	}
 	r := &restorer{c: c}
-	for _, step := range []func(*savedCore){r.processes, r.instances, r.elements, r.jobs, r.incidents, r.variables, r.tasks, r.messages, r.subscriptions} {
+	for _, step := range []func(*savedCore){r.processes, r.instances, r.elements, r.jobs, r.incidents, r.variables, r.tasks, r.messages, r.subscriptions, r.history} {
 		if step(&s); len(r.errs) > 0 {
 			return nil, errors.Join(r.errs...)
 		}
@@ -110,7 +110,7 @@ func (r *restorer) instances(s *savedCore) {
 			i.starts = append(i.starts, r.node(p, id))
 		}
 		r.c.instances[i.Key] = i
-		r.c.instOrder = append(r.c.instOrder, i)
+		r.c.instOrder.add(i)
 		if i.lock != "" {
 			r.c.locks[i.lock] = i
 		}
@@ -129,7 +129,7 @@ func (r *restorer) elements(s *savedCore) {
 		e := &Element{Key: x.Key, Inst: i, Node: r.elementNode(p, x), State: x.State, Start: x.Start.time(), End: x.End.time(), Body: x.Body, Inner: x.Inner,
 			doc: x.Doc, waiting: x.Waiting, interrupted: x.Interrupted, loopIndex: x.LoopIndex, triggered: x.Triggered, given: x.Given, pending: x.Pending, localDoc: x.LocalDoc}
 		c.elements[e.Key] = e
-		c.elemOrder = append(c.elemOrder, e)
+		c.elemOrder.add(e)
 		if x.Parent == 0 {
 			i.Root = e
 			if !e.ended() {
@@ -225,7 +225,7 @@ func (r *restorer) jobs(s *savedCore) {
 		j := &Job{Key: x.Key, Type: x.Type, El: e, State: x.State, Retries: x.Retries, Headers: x.Headers, Deadline: x.Deadline.time(), Worker: x.Worker,
 			Error: x.Error, ErrorCode: x.ErrorCode, End: x.End.time(), Recorded: x.Recorded, index: -1}
 		r.c.jobs[j.Key] = j
-		r.c.jobOrder = append(r.c.jobOrder, j)
+		r.c.jobOrder.add(j)
 		if e.Inst != nil {
 			e.Inst.jobs = append(e.Inst.jobs, j)
 		}
@@ -254,7 +254,7 @@ func (r *restorer) incidents(s *savedCore) {
 			}
 		}
 		r.c.incidents[i.Key] = i
-		r.c.incOrder = append(r.c.incOrder, i)
+		r.c.incOrder.add(i)
 		if e.Inst == nil {
 			return
 		}
@@ -280,7 +280,7 @@ func (r *restorer) variables(s *savedCore) {
 		}
 		e.vars[v.Name] = v
 		r.c.variables[v.Key] = v
-		r.c.varOrder = append(r.c.varOrder, v)
+		r.c.varOrder.add(v)
 		if e.Inst != nil {
 			e.Inst.vars = append(e.Inst.vars, v)
 		}
@@ -292,7 +292,7 @@ func (r *restorer) tasks(s *savedCore) {
 		t := &UserTask{Key: x.Key, El: r.element(x.Element), State: x.State, Assignee: x.Assignee, Due: x.Due, FollowUp: x.FollowUp, Groups: x.Groups, Users: x.Users,
 			Priority: x.Priority, Created: x.Created.time(), Completed: x.Completed.time()}
 		r.c.userTasks[t.Key] = t
-		r.c.taskOrder = append(r.c.taskOrder, t)
+		r.c.taskOrder.add(t)
 		if t.El.Inst != nil {
 			t.El.Inst.tasks = append(t.El.Inst.tasks, t)
 		}
@@ -362,4 +362,24 @@ func zoned(s stamp, zone string, offset int) time.Time {
 		return s.time().In(loc)
 	}
 	return s.time().In(time.FixedZone("", offset))
+}
+
+// history: a state that was written without one forgets nothing, until it is told to.
+func (r *restorer) history(s *savedCore) {
+	h := &r.c.history
+	if s.History == nil {
+		h.ended = slices.DeleteFunc(slices.Clone(r.c.instOrder.list), func(i *Instance) bool { return !i.Root.ended() })
+		slices.SortStableFunc(h.ended, func(a, b *Instance) int { return a.Root.End.Compare(b.Root.End) })
+		return
+	}
+	h.limit, h.age = s.History.Limit, s.History.Age
+	for _, k := range s.History.Ended {
+		i := r.c.instances[k]
+		if i == nil {
+			r.fail("history: process instance %d does not exist", k)
+			return
+		}
+		h.ended = append(h.ended, i)
+	}
+	h.timer = r.timer(s.History.Timer, r.c.historyDue)
 }

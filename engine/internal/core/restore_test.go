@@ -70,6 +70,8 @@ func (a act) more(c *core.Core) {
 				_, _ = c.SetVariables(i.Key, vars, a.pick%2 == 0) //nolint:errcheck // as above
 			}
 		}
+	case 9:
+		c.KeepHistory(a.pick%4, time.Duration(a.minutes)*time.Minute)
 	case 8:
 		for i := range c.Instances() {
 			if !i.Root.Ended() && i.Process.ID == "busy" {
@@ -126,7 +128,7 @@ func TestRestore_SameState(t *testing.T) {
 		}
 		hop := restored(t, live)
 		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
-			a := act{rapid.IntRange(0, 8).Draw(t, "kind"), rapid.IntRange(0, 9).Draw(t, "pick"), rapid.SampledFrom([]int{0, 0, 1, 4, 11, 70}).Draw(t, "minutes")}
+			a := act{rapid.IntRange(0, 9).Draw(t, "kind"), rapid.IntRange(0, 9).Draw(t, "pick"), rapid.SampledFrom([]int{0, 0, 1, 4, 11, 70}).Draw(t, "minutes")}
 			if rapid.Bool().Draw(t, "more") {
 				a.more(live)
 				a.more(hop)

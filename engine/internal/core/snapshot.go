@@ -1,9 +1,7 @@
 package core
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +10,7 @@ import (
 
 // The saved* types are a whole [Core] as plain data. References are keys;
 // nodes are element ids of the owner's process version, which is compiled again from its XML.
+// [Capture] writes the long lists apart, piece by piece; [Restore] reads them here.
 type savedCore struct {
 	Now         stamp            `json:"now"`
 	Started     stamp            `json:"started"`
@@ -20,14 +19,22 @@ type savedCore struct {
 	Random      []byte           `json:"random"`
 	LastVersion map[string]int32 `json:"lastVersion"`
 	Processes   []savedProcess   `json:"processes"`
-	Instances   []savedInstance  `json:"instances"`
-	Elements    []savedElement   `json:"elements"`
-	Jobs        []savedJob       `json:"jobs"`
-	Incidents   []savedIncident  `json:"incidents"`
-	Variables   []savedVariable  `json:"variables"`
-	Tasks       []savedTask      `json:"tasks"`
+	Instances   []savedInstance  `json:"instances,omitempty"`
+	Elements    []savedElement   `json:"elements,omitempty"`
+	Jobs        []savedJob       `json:"jobs,omitempty"`
+	Incidents   []savedIncident  `json:"incidents,omitempty"`
+	Variables   []savedVariable  `json:"variables,omitempty"`
+	Tasks       []savedTask      `json:"tasks,omitempty"`
 	Messages    []savedMessage   `json:"messages"`
 	Starts      []savedSub       `json:"starts"` // open start event subscriptions, by process id in the order of their keys
+	History     *savedHistory    `json:"history"`
+}
+
+type savedHistory struct {
+	Limit int
+	Age   time.Duration
+	Ended []int64     // keys of process instances
+	Timer *savedTimer `json:",omitempty"`
 }
 
 type savedTimer struct {
@@ -159,74 +166,6 @@ type savedMessage struct {
 	Timer             savedTimer
 }
 
-// Dump is the whole state as canonical JSON: equal states give equal bytes. The
-// time of the last call is left out, because time that passes is no change.
-// An error means that steps are queued: the state is between two states.
-func (c *Core) Dump() ([]byte, error) {
-	s, err := c.save()
-	if err != nil {
-		return nil, err
-	}
-	s.Now = stamp{}
-	return encode(s)
-}
-
-// Snapshot is the whole state, for [Restore]. It fails like [Core.Dump].
-func (c *Core) Snapshot() ([]byte, error) {
-	s, err := c.save()
-	if err != nil {
-		return nil, err
-	}
-	return encode(s)
-}
-
-func encode(s *savedCore) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // values keep their bytes
-	if err := enc.Encode(s); err != nil {
-		return nil, fmt.Errorf("encode the state: %w", err)
-	}
-	return b.Bytes(), nil
-}
-
-func (c *Core) save() (*savedCore, error) {
-	if !c.Idle() {
-		return nil, fmt.Errorf("the state is between two steps: %d are queued", len(c.queue)-c.head)
-	}
-	random, err := c.random.MarshalBinary()
-	if err != nil {
-		return nil, fmt.Errorf("save the random numbers: %w", err)
-	}
-	s := &savedCore{
-		Now: stampOf(c.now), Started: stampOf(c.started), LastKey: c.lastKey, Seq: c.seq, Random: random, LastVersion: c.lastVersion,
-		Processes: saveAll(c.procOrder, saveProcess), Instances: saveAll(c.instOrder, saveInstance), Elements: saveAll(c.elemOrder, saveElement),
-		Jobs: saveAll(c.jobOrder, saveJob), Incidents: saveAll(c.incOrder, saveIncident), Variables: saveAll(c.varOrder, saveVariable),
-		Tasks: saveAll(c.taskOrder, saveTask),
-	}
-	for _, list := range c.messages {
-		s.Messages = append(s.Messages, saveAll(list, saveMessage)...)
-	}
-	slices.SortFunc(s.Messages, func(a, b savedMessage) int { return int(a.Key - b.Key) })
-	for _, list := range c.starts {
-		for _, sub := range list {
-			if !sub.closed {
-				s.Starts = append(s.Starts, saveSub(sub))
-			}
-		}
-	}
-	slices.SortFunc(s.Starts, func(a, b savedSub) int { return int(a.Key - b.Key) })
-	return s, nil
-}
-
-func saveAll[T, S any](list []T, save func(T) S) []S {
-	out := make([]S, len(list))
-	for i, v := range list {
-		out[i] = save(v)
-	}
-	return out
-}
-
 func saveTimer(t *timer) *savedTimer {
 	if t == nil || t.index < 0 {
 		return nil
@@ -264,27 +203,40 @@ func ids(nodes []*Node) []string {
 	return out
 }
 
-func saveElement(e *Element) savedElement {
-	s := savedElement{Key: e.Key, Instance: e.Inst.Key, Node: e.Node.ID, State: e.State, Start: stampOf(e.Start), End: stampOf(e.End), Body: e.Body, Inner: e.Inner}
-	if e.Parent != nil {
-		s.Parent = e.Parent.Key
-	}
+// heldElement is an element instance at the moment of a capture: what never
+// changes is read from it later, what changes is copied.
+type heldElement struct {
+	el      *Element
+	node    *Node
+	process int64 // of the node, when it is not the instance's
+	state   State
+	end     time.Time
+	more    *savedElement // what only elements that have not ended hold; nil when there is nothing of it
+}
+
+func holdElement(e *Element) heldElement {
+	h := heldElement{el: e, node: e.Node, state: e.State, end: e.End}
 	if p := e.Node.Proc.Key; p != e.Inst.Process.Key {
-		s.Process = p
+		h.process = p
 	}
-	if e.ended() {
-		return s // what is left there is never looked at again
+	if e.ended() { // what is left there is never looked at again
+		return h
 	}
-	s.Doc, s.Waiting, s.Interrupted, s.Comps, s.LoopIndex = e.doc, e.waiting, e.interrupted, saveComps(e.comps), e.loopIndex
-	s.Triggered, s.EspStart, s.StartNodes, s.Given, s.Pending, s.LocalDoc = e.triggered, idOf(e.espStart), ids(e.startNodes), e.given, e.pending, e.localDoc
+	plain := e.doc == nil && e.waiting == 0 && e.joins == nil && !e.interrupted && e.comps == nil && e.loop == nil && e.subs == nil && !e.triggered &&
+		e.espStart == nil && e.startNodes == nil && e.given == nil && e.throw == nil && e.pending == 0 && e.chosen == nil && !e.localDoc
+	if plain {
+		return h
+	}
+	s := &savedElement{Doc: e.doc, Waiting: e.waiting, Interrupted: e.interrupted, Comps: saveComps(e.comps),
+		Triggered: e.triggered, EspStart: idOf(e.espStart), StartNodes: ids(e.startNodes), Given: e.given, Pending: e.pending, LocalDoc: e.localDoc}
 	for n, tokens := range e.joins {
 		if s.Joins == nil {
 			s.Joins = map[string][]int{}
 		}
-		s.Joins[n.ID] = tokens
+		s.Joins[n.ID] = slices.Clone(tokens)
 	}
 	if l := e.loop; l != nil {
-		s.Loop = &savedLoop{l.total, l.created, l.completed, l.terminated, l.output}
+		s.Loop = &savedLoop{l.total, l.created, l.completed, l.terminated, slices.Clone(l.output)}
 	}
 	for _, sub := range e.subs {
 		if !sub.closed {
@@ -296,6 +248,25 @@ func saveElement(e *Element) savedElement {
 	}
 	for _, f := range e.chosen {
 		s.Chosen = append(s.Chosen, slices.Index(e.Node.out, f))
+	}
+	h.more = s
+	return h
+}
+
+// save reads nothing of the element that can change after the capture.
+func (h heldElement) save() savedElement {
+	var s savedElement
+	if h.more != nil {
+		s = *h.more
+	}
+	e := h.el
+	s.Key, s.Instance, s.Process, s.Node, s.State = e.Key, e.Inst.Key, h.process, h.node.ID, h.state
+	s.Start, s.End, s.Body, s.Inner = stampOf(e.Start), stampOf(h.end), e.Body, e.Inner
+	if e.Parent != nil {
+		s.Parent = e.Parent.Key
+	}
+	if h.state < Completed {
+		s.LoopIndex = e.loopIndex
 	}
 	return s
 }

@@ -64,7 +64,7 @@ func (c *Core) createUserTask(e *Element) error {
 	t.Key = c.key()
 	e.task = t
 	c.userTasks[t.Key] = t
-	c.taskOrder = append(c.taskOrder, t)
+	c.taskOrder.add(t)
 	e.Inst.tasks = append(e.Inst.tasks, t)
 	return nil
 }

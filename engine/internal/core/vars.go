@@ -58,7 +58,7 @@ func (c *Core) setLocal(e *Element, name string, value json.RawMessage) {
 	v := &Variable{Key: c.key(), Name: name, Value: value, Scope: e}
 	e.vars[name] = v
 	c.variables[v.Key] = v
-	c.varOrder = append(c.varOrder, v)
+	c.varOrder.add(v)
 	e.Inst.vars = append(e.Inst.vars, v)
 }
 

@@ -2,15 +2,15 @@ package core
 
 import "iter"
 
-// Instances yields all process instances, ended ones included, oldest first.
+// Instances yields all process instances, ended ones that are not forgotten included, oldest first.
 // Like every read it needs the caller's lock.
-func (c *Core) Instances() iter.Seq[*Instance] { return each(c.instOrder) }
+func (c *Core) Instances() iter.Seq[*Instance] { return c.instOrder.all() }
 
 // Elements yields the element instances of one process instance, or of all
 // when of is 0, oldest first; process instances themselves are left out.
 func (c *Core) Elements(of int64) iter.Seq[*Element] {
 	return func(yield func(*Element) bool) {
-		for e := range some(c, of, c.elemOrder, func(i *Instance) []*Element { return i.elements }) {
+		for e := range some(c, of, &c.elemOrder, func(i *Instance) []*Element { return i.elements }) {
 			if e.Parent != nil && !yield(e) {
 				return
 			}
@@ -20,29 +20,29 @@ func (c *Core) Elements(of int64) iter.Seq[*Element] {
 
 // Jobs yields the jobs of one process instance, or all when of is 0, oldest first.
 func (c *Core) Jobs(of int64) iter.Seq[*Job] {
-	return some(c, of, c.jobOrder, func(i *Instance) []*Job { return i.jobs })
+	return some(c, of, &c.jobOrder, func(i *Instance) []*Job { return i.jobs })
 }
 
 // Incidents yields the incidents of one process instance, or all when of is 0, oldest first.
 func (c *Core) Incidents(of int64) iter.Seq[*Incident] {
-	return some(c, of, c.incOrder, func(i *Instance) []*Incident { return i.incs })
+	return some(c, of, &c.incOrder, func(i *Instance) []*Incident { return i.incs })
 }
 
 // Variables yields the variables of one process instance, or all when of is 0, oldest first.
 func (c *Core) Variables(of int64) iter.Seq[*Variable] {
-	return some(c, of, c.varOrder, func(i *Instance) []*Variable { return i.vars })
+	return some(c, of, &c.varOrder, func(i *Instance) []*Variable { return i.vars })
 }
 
 // Definitions yields all deployed process versions, oldest first.
 func (c *Core) Definitions() iter.Seq[*Process] { return each(c.procOrder) }
 
 // UserTasks yields all native user tasks, oldest first.
-func (c *Core) UserTasks() iter.Seq[*UserTask] { return each(c.taskOrder) }
+func (c *Core) UserTasks() iter.Seq[*UserTask] { return c.taskOrder.all() }
 
 // some narrows a list to one process instance; an unknown one has nothing.
-func some[T any](c *Core, of int64, all []T, part func(*Instance) []T) iter.Seq[T] {
+func some[T owned](c *Core, of int64, all *ordered[T], part func(*Instance) []T) iter.Seq[T] {
 	if of == 0 {
-		return each(all)
+		return all.all()
 	}
 	if i := c.instances[of]; i != nil {
 		return each(part(i))

@@ -1,9 +1,11 @@
 // Package journal keeps a state on disk as a snapshot and the log of what
 // happened since.
 //
-// A directory holds one generation N: N.snapshot and N.log, both versioned and
-// with checksums. [Journal.Rotate] begins generation N+1 with a new snapshot and an empty log; the
-// snapshot's rename is the moment it counts, and the old files go afterwards.
+// A directory holds generation N: N.snapshot and N.log, both versioned and with
+// checksums. [Journal.Switch] begins N+1.log, where everything goes from then
+// on, and costs nothing; [Journal.Snapshot] writes N+1.snapshot, the state at
+// that place, while records go on coming. Its rename is the moment it counts, and the files
+// of N go afterwards. Until then N.snapshot, N.log and N+1.log together are the state.
 //
 // Durability: [Journal.Append] only queues. One goroutine writes what is
 // queued and calls fsync once for all of it; [Journal.Wait] returns when that
@@ -19,17 +21,21 @@ import (
 )
 
 // Journal is an open directory. Append, Wait and Size are safe for concurrent
-// use; Replay, Rotate and Close are the owner's. Close it to stop its goroutine.
+// use; Start, Replay, Switch, Snapshot and Close are the owner's, Snapshot from
+// any goroutine but one at a time. Close it to stop its goroutine.
 type Journal struct {
-	dir        string
-	lock       *os.File
-	generation uint64
-	fresh      bool // there was no state yet
+	dir   string
+	lock  *os.File
+	base  uint64 // generation of the snapshot that counts; only changed by Start and Snapshot
+	fresh bool   // there was no state yet
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	file    *os.File // log of the generation; nil before Replay or the first Rotate
+	last    uint64   // generation of the log that Append writes to
+	written uint64   // generation of file
+	file    *os.File // nil before Replay or Start
 	queue   []byte
+	cut     int   // while written < last: how much of queue still goes to file
 	queued  int64 // bytes ever queued
 	synced  int64 // of those, bytes on disk
 	size    int64 // bytes of the current log, queue included
@@ -50,43 +56,37 @@ func Open(dir string) (*Journal, error) {
 	}
 	j := &Journal{dir: dir, lock: lock}
 	j.changed = sync.NewCond(&j.mu)
-	if j.generation, err = newest(dir); err != nil {
+	if j.base, j.last, err = newest(dir); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	j.fresh = j.generation == 0
+	j.fresh = j.base == 0
 	return j, nil
 }
 
-// Fresh reports that the directory holds no state: the first call must be Rotate. Otherwise it is Replay.
+// Fresh reports that the directory holds no state: the first call must be Start. Otherwise it is Replay.
 func (j *Journal) Fresh() bool { return j.fresh }
 
 func (j *Journal) path(generation uint64, kind string) string {
 	return filepath.Join(j.dir, fmt.Sprintf("%08d.%s", generation, kind))
 }
 
-// Replay reads the snapshot and then every record of the log. A torn tail, the
+// Replay reads the snapshot and then every record of the logs. A torn tail, the
 // unfinished last write of a process that was killed, is cut off; damage anywhere else is a [CorruptError].
 func (j *Journal) Replay(snapshot, record func(data []byte) error) error {
-	state, err := readSnapshot(j.path(j.generation, "snapshot"), j.generation)
+	state, err := readSnapshot(j.path(j.base, "snapshot"), j.base)
 	if err != nil {
 		return err
 	}
 	if err := snapshot(state); err != nil {
-		return fmt.Errorf("%s: %w", j.path(j.generation, "snapshot"), err)
+		return fmt.Errorf("%s: %w", j.path(j.base, "snapshot"), err)
 	}
-	name := j.path(j.generation, "log")
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return fmt.Errorf("command log: %w", err)
+	var end int
+	for g := j.base; g <= j.last; g++ {
+		if end, err = j.replayLog(g, record); err != nil {
+			return err
+		}
 	}
-	if err := checkHeader(name, logMagic, j.generation, b); err != nil {
-		return err
-	}
-	end, err := frames(name, b, record)
-	if err != nil {
-		return err
-	}
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(j.path(j.last, "log"), os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("command log: %w", err)
 	}
@@ -96,18 +96,34 @@ func (j *Journal) Replay(snapshot, record func(data []byte) error) error {
 	if err := f.Sync(); err != nil {
 		return errors.Join(fmt.Errorf("command log: %w", err), f.Close())
 	}
-	j.begin(f, int64(end))
+	j.begin(f, j.last, int64(end))
 	return nil
 }
 
-func (j *Journal) begin(f *os.File, size int64) {
+// replayLog reads one log and returns where its sound part ends; only the last one may have a torn tail.
+func (j *Journal) replayLog(generation uint64, record func(data []byte) error) (int, error) {
+	name := j.path(generation, "log")
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return 0, fmt.Errorf("command log: %w", err)
+	}
+	if err := checkHeader(name, logMagic, generation, b); err != nil {
+		return 0, err
+	}
+	end, err := frames(name, b, record)
+	if err == nil && end != len(b) && generation != j.last {
+		err = &CorruptError{name, int64(end), "no sound record there, but a log that follows"}
+	}
+	return end, err
+}
+
+// begin lets the writer work on the log f.
+func (j *Journal) begin(f *os.File, generation uint64, size int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.file, j.size = f, size
-	if j.stopped == nil {
-		j.stopped = make(chan struct{})
-		go j.write(j.stopped)
-	}
+	j.file, j.written, j.last, j.size = f, generation, generation, size
+	j.stopped = make(chan struct{})
+	go j.write(j.stopped)
 }
 
 // Append queues a record and returns its place, for Wait.
@@ -170,27 +186,54 @@ func (j *Journal) write(stopped chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for {
-		for len(j.queue) == 0 && !j.closed {
+		for len(j.queue) == 0 && j.written == j.last && !j.closed {
 			j.changed.Wait()
 		}
-		if len(j.queue) == 0 || j.err != nil {
+		if j.err != nil || (len(j.queue) == 0 && j.written == j.last) {
 			return
 		}
-		batch, j.queue = j.queue, batch[:0]
+		// Up to the place where the next log begins, when there is one.
+		next := uint64(0)
+		if j.written < j.last {
+			next = j.written + 1
+			rest := append(batch[:0], j.queue[j.cut:]...)
+			batch, j.queue, j.cut = j.queue[:j.cut], rest, 0
+		} else {
+			batch, j.queue = j.queue, batch[:0]
+		}
 		file := j.file
 		j.mu.Unlock()
-		_, err := file.Write(batch)
-		if err == nil {
-			err = file.Sync()
-		}
+		file, err := j.flush(file, batch, next)
 		j.mu.Lock()
+		j.file = file
 		if err != nil {
 			j.err = fmt.Errorf("command log: %w", err)
 		} else {
 			j.synced += int64(len(batch))
+			j.written = max(j.written, next)
 		}
 		j.changed.Broadcast()
 	}
+}
+
+// flush writes batch to file and, unless next is 0, returns the log of generation next in its place.
+func (j *Journal) flush(file *os.File, batch []byte, next uint64) (*os.File, error) {
+	if len(batch) > 0 {
+		if _, err := file.Write(batch); err != nil {
+			return file, err
+		}
+		if err := file.Sync(); err != nil {
+			return file, err
+		}
+	}
+	if next == 0 {
+		return file, nil
+	}
+	f, err := create(j.path(next, "log"), header(logMagic, next))
+	if err != nil {
+		return file, err
+	}
+	return f, errors.Join(syncDir(j.dir), file.Close())
 }
 
 // Close writes what is queued and gives the directory back.
