@@ -134,6 +134,7 @@ func FaultOf(err error) Fault {
 type Received struct {
 	Envelope
 	Position Position
-	Attempt  int  // 1 for the first
-	Replay   bool // explicit replay mode: no side effects unless the handler means to (spec E9)
+	Attempt  int    // 1 for the first
+	Replay   bool   // explicit replay mode: no side effects unless the handler means to (spec E9)
+	ReplayID string // the replay or redrive that brought it, "" for none
 }

@@ -216,7 +216,7 @@ func (i *Inbox) commitTx(ctx context.Context, conn *pgxpool.Conn, b *pgx.Batch) 
 func (i *Inbox) handle(ctx context.Context, conn *pgxpool.Conn, tx *outbox.Tx, m message) (*outcome.Error, error) {
 	hctx, cancel := context.WithTimeout(ctx, i.cfg.HandlerTimeout)
 	defer cancel()
-	received := events.Received{Envelope: m.env, Position: m.Position, Attempt: m.attempts + 1, Replay: m.env.Metadata.Replay}
+	received := events.Received{Envelope: m.env, Position: m.Position, Attempt: m.attempts + 1, Replay: m.env.Metadata.Replay || m.replay.ID != "", ReplayID: m.replay.ID}
 	err := func() (err error) {
 		defer func() {
 			if v := recover(); v != nil {
@@ -237,6 +237,9 @@ func (i *Inbox) handle(ctx context.Context, conn *pgxpool.Conn, tx *outbox.Tx, m
 	}
 	if err == nil && hctx.Err() != nil {
 		err = hctx.Err() // pgx closed the connection, or the time is up: either way not committed
+	}
+	if err == nil && m.replay.again && m.route.Replay == ReplayQuiet {
+		tx.Truncate(0)
 	}
 	return outcome.Classify(err), nil
 }

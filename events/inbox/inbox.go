@@ -30,6 +30,7 @@ type Route struct {
 	Types    []string // patterns with "*" (see events.Match), each must fit a type in the catalog
 	Versions []int    // versions the handler knows; others go to inbox_dead with an alert (spec E6). Empty means 1
 	Handler  Handler
+	Replay   ReplayPolicy // what the handler does with messages that it may have handled before; the zero value refuses them
 }
 
 // Config configures an [Inbox]. Group, Catalog and Concurrency must be set.
@@ -70,6 +71,7 @@ type Hooks struct {
 	Dead      func(messageType, messageID, reason string, parked bool) // alert (spec E7, E8)
 	Paused    func(err error)                                          // alert: database or broker cannot be reached
 	Resumed   func(after time.Duration)
+	Refused   func(messageType, messageID, replayID string) // a replayed message was passed over: the route does not take replays
 }
 
 // Inbox is one member of a consumer group. Make one with [New].
@@ -135,6 +137,9 @@ func (i *Inbox) add(r Route) (errs []error) {
 	}
 	if len(r.Versions) == 0 {
 		r.Versions = []int{1}
+	}
+	if !slices.Contains([]ReplayPolicy{ReplayRefused, ReplayQuiet, ReplayFull}, r.Replay) {
+		errs = append(errs, fmt.Errorf("route %v: replay %q, want nothing, %q or %q", r.Types, r.Replay, ReplayQuiet, ReplayFull))
 	}
 	known := map[int]bool{}
 	mine := map[string]bool{}

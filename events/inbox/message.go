@@ -26,6 +26,7 @@ type message struct {
 	attempts int    // before this one
 	retry    int64  // id in inbox_retry, 0 when it comes from the broker
 	first    time.Time
+	replay   replay // the zero value outside replays
 }
 
 // ReasonEnvelope and the others say why a message went to inbox_dead, beside the reasons of package outcome.
@@ -63,7 +64,7 @@ func (i *Inbox) open(d events.Delivery) (m message, skip bool, err error) {
 	if m.id, err = i.identity(m); err != nil {
 		return m, false, &outcome.Error{Class: outcome.Fatal, Reason: ReasonEnvelope, Message: err.Error()}
 	}
-	return m, false, nil
+	return m, i.replayed(&m), nil
 }
 
 // identity is the text that is the same for repeats (spec D2).
@@ -129,7 +130,7 @@ func (i *Inbox) origin(m message) events.Origin {
 	return events.Origin{
 		OperationID: m.env.Metadata.OperationID, BusinessKey: m.env.Metadata.BusinessKey, CorrelationID: m.env.Metadata.CorrelationID,
 		ProcessInstanceKey: instance, Traceparent: m.Header(events.HeaderTraceparent), HTTPIdempotencyKey: m.env.Metadata.HTTPIdempotencyKey,
-		Actor: m.env.Actor, Replay: m.env.Metadata.Replay, IDSeed: i.cfg.Group + "/" + m.id,
+		Actor: m.env.Actor, Replay: m.env.Metadata.Replay || m.replay.again, IDSeed: i.cfg.Group + "/" + m.id,
 	}
 }
 
