@@ -61,12 +61,20 @@ func (i *Inbox) receive(ctx context.Context, d events.Delivery, tries int) error
 		return err
 	}
 	defer conn.Release()
-	state, err := i.begin(ctx, conn, m)
+	state, err := i.begin(ctx, conn, &m)
 	if err != nil {
 		return err
 	}
-	if state == waits {
+	switch state {
+	case waits:
 		return i.follow(ctx, conn, m)
+	case missing:
+		filled, err := i.hold(ctx, conn, m)
+		conn.Release()
+		if err != nil || !filled {
+			return err
+		}
+		return i.receive(ctx, d, tries)
 	}
 	oc, err := i.apply(ctx, conn, m, state, nil)
 	if errors.Is(err, errLost) && tries >= maxLost {
@@ -87,23 +95,26 @@ const (
 	repeated                 // applied before, same content
 	conflict                 // applied before under this id, other content (spec W8)
 	waits                    // an older message of its key is waiting for a retry
+	missing                  // a message before it in its strict order has not come
+	late                     // its strict order went on without it
 )
 
 // begin opens the transaction in one round trip and writes the inbox row.
-func (i *Inbox) begin(ctx context.Context, conn *pgxpool.Conn, m message) (standing, error) {
+func (i *Inbox) begin(ctx context.Context, conn *pgxpool.Conn, m *message) (standing, error) {
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
 	b.Queue("SET LOCAL lock_timeout = '5s'")
 	behind := false
-	if m.retry == 0 && m.entry.Class.Ordered() {
+	if m.retry == 0 && m.entry.Class.Ordered() && !m.order.strict {
 		b.Queue(i.sql.behind, i.cfg.Group, m.Key).QueryRow(func(row pgx.Row) error { return row.Scan(&behind) })
 	}
 	return i.enter(ctx, conn, m, b, &behind)
 }
 
 // enter adds the inbox row to a batch that began a transaction, and sends it.
-func (i *Inbox) enter(ctx context.Context, conn *pgxpool.Conn, m message, b *pgx.Batch, behind *bool) (standing, error) {
+func (i *Inbox) enter(ctx context.Context, conn *pgxpool.Conn, m *message, b *pgx.Batch, behind *bool) (standing, error) {
 	inserted := false
+	i.queueLock(b, m)
 	b.Queue(i.sql.insert, i.cfg.Group, m.id, m.print).Exec(func(tag pgconn.CommandTag) error {
 		inserted = tag.RowsAffected() == 1
 		return nil
@@ -121,6 +132,10 @@ func (i *Inbox) enter(ctx context.Context, conn *pgxpool.Conn, m message, b *pgx
 	switch {
 	case behind != nil && *behind:
 		return waits, nil
+	case i.gap(*m, m.order.last):
+		return missing, nil
+	case inserted && m.late():
+		return late, nil
 	case inserted:
 		return fresh, nil
 	}
@@ -146,13 +161,17 @@ func (i *Inbox) apply(ctx context.Context, conn *pgxpool.Conn, m message, state 
 		if i.cfg.Hooks.Duplicate != nil {
 			i.cfg.Hooks.Duplicate(m.env.MessageType)
 		}
-		if finish == nil {
+		if finish == nil && (!m.order.strict || m.late()) {
 			i.rollback(conn)
 			return nil, nil //nolint:nilnil // done without outcome
 		}
 	case conflict:
 		i.rollback(conn)
 		return outcome.Fatalf(outcome.ReasonConflict, "same id as a message applied before, but other content"), nil
+	}
+	if state == late {
+		i.rollback(conn)
+		return outcome.NewBusiness(ReasonLate, fmt.Sprintf("its key went on to sequence %d without it", m.order.last)), nil
 	}
 	start := time.Now()
 	tx := outbox.NewTx(conn)
@@ -166,6 +185,7 @@ func (i *Inbox) apply(ctx context.Context, conn *pgxpool.Conn, m message, state 
 		}
 	}
 	b := &pgx.Batch{}
+	i.queueAdvance(b, m)
 	if finish != nil {
 		finish(b)
 	}

@@ -14,10 +14,13 @@ import (
 )
 
 // Desk is what operators see and do about the inboxes of one schema. Safe for concurrent use.
-type Desk struct{ sql statements }
+type Desk struct {
+	sql   statements
+	order orderStatements
+}
 
 // NewDesk gives the desk of a schema that was checked before.
-func NewDesk(schema string) *Desk { return &Desk{sql: render(schema)} }
+func NewDesk(schema string) *Desk { return &Desk{sql: render(schema), order: renderOrder(schema)} }
 
 // Waiting is a message that waits for another attempt, or behind one that does.
 type Waiting struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/seal"
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
@@ -40,6 +41,7 @@ type Config struct {
 	Schema  string          // PostgreSQL schema, "" means "journeyman"
 	DedupBy DedupBy         // "" means what the catalog says for the type
 	Stager  *outbox.Stager  // required when handlers emit: a handler that emits without is FATAL
+	Keys    seal.Keys       // required when the catalog encrypts a class
 
 	Concurrency    int           // handlers at once, at least 1; a key is handled by one at a time
 	MaxInFlight    int           // records fetched and not finished, 0 means 16 per handler
@@ -47,6 +49,8 @@ type Config struct {
 	CommitEvery    time.Duration // how often offsets are committed, 0 means 100 ms
 	Sweep          time.Duration // how often due retries are looked for, 0 means 500 ms
 	Keep           time.Duration // how long inbox rows are kept, 0 means 30 days; at least 14 days (spec D2)
+	GapLimit       time.Duration // how long a message of a strict order waits for a missing one, then it is parked; 0 means 10 min
+	JoinLate       bool          // strict orders may begin anywhere with keys the group has not seen: for a group made after the broker dropped old records
 	DrainTimeout   time.Duration // how long Run waits for handlers after cancel, 0 means 15 s
 
 	Hooks Hooks
@@ -68,6 +72,7 @@ type Hooks struct {
 	Handled   func(messageType string, class outcome.Class, took time.Duration)
 	Duplicate func(messageType string)
 	Retrying  func(messageType string, attempt int, after time.Duration, err error)
+	Held      func(messageType string, waitsFor int64)                 // a message of a strict order waits for the one with that sequence
 	Dead      func(messageType, messageID, reason string, parked bool) // alert (spec E7, E8)
 	Paused    func(err error)                                          // alert: database or broker cannot be reached
 	Resumed   func(after time.Duration)
@@ -80,8 +85,10 @@ type Inbox struct {
 	db     *pgxpool.Pool
 	cfg    Config
 	sql    statements
+	order  orderStatements
 	topics []string
 	routes map[string]Route // by message type
+	scopes map[string]bool  // order scopes of the routes' types
 	pause  pause
 
 	running atomic.Bool
@@ -95,7 +102,7 @@ const minKeep = 14 * 24 * time.Hour
 // not list the group.
 func New(sub events.Subscriber, db *pgxpool.Pool, cfg Config, routes ...Route) (*Inbox, error) {
 	cfg = cfg.withDefaults()
-	i := &Inbox{sub: sub, db: db, cfg: cfg, sql: render(cfg.Schema), routes: map[string]Route{}}
+	i := &Inbox{sub: sub, db: db, cfg: cfg, sql: render(cfg.Schema), order: renderOrder(cfg.Schema), routes: map[string]Route{}, scopes: map[string]bool{}}
 	errs := []error{postgres.CheckSchema(cfg.Schema)}
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -106,12 +113,13 @@ func New(sub events.Subscriber, db *pgxpool.Pool, cfg Config, routes ...Route) (
 	check(db != nil, "pool: missing")
 	check(cfg.Group != "", "group: empty")
 	check(cfg.Catalog != nil, "catalog: missing")
+	check(cfg.Catalog == nil || !cfg.Catalog.Encrypts() || cfg.Keys != nil, "keys: missing, and the catalog encrypts a class")
 	check(cfg.Concurrency >= 1, "concurrency %d, want 1 or more", cfg.Concurrency)
 	check(cfg.MaxInFlight >= cfg.Concurrency, "max in flight %d, want at least concurrency, %d", cfg.MaxInFlight, cfg.Concurrency)
 	check(cfg.Keep >= minKeep, "keep %v, want at least %v (spec D2)", cfg.Keep, minKeep)
 	check(slices.Contains([]DedupBy{ByCatalog, ByEventID, ByOperationID}, cfg.DedupBy), "dedup by %q, want %q or %q", cfg.DedupBy, ByEventID, ByOperationID)
 	for name, d := range map[string]time.Duration{
-		"handler timeout": cfg.HandlerTimeout, "commit every": cfg.CommitEvery, "sweep": cfg.Sweep, "drain timeout": cfg.DrainTimeout,
+		"handler timeout": cfg.HandlerTimeout, "commit every": cfg.CommitEvery, "sweep": cfg.Sweep, "drain timeout": cfg.DrainTimeout, "gap limit": cfg.GapLimit,
 	} {
 		check(d > 0, "%s %v, want above 0", name, d)
 	}
@@ -159,6 +167,10 @@ func (i *Inbox) add(r Route) (errs []error) {
 			mine[e.Type] = true
 			i.routes[e.Type] = r
 			i.topics = append(i.topics, e.Topic)
+			for _, other := range i.cfg.Catalog.Scope(e.OrderScope) { // an order is kept by whoever sees all of it
+				i.scopes[e.OrderScope] = true
+				i.topics = append(i.topics, other.Topic)
+			}
 		}
 	}
 	for _, v := range r.Versions {
@@ -186,6 +198,7 @@ func (c Config) withDefaults() Config {
 	set(&c.Sweep, 500*time.Millisecond)
 	set(&c.Keep, 30*24*time.Hour)
 	set(&c.DrainTimeout, 15*time.Second)
+	set(&c.GapLimit, 10*time.Minute)
 	return c
 }
 

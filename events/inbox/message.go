@@ -27,6 +27,7 @@ type message struct {
 	retry    int64  // id in inbox_retry, 0 when it comes from the broker
 	first    time.Time
 	replay   replay // the zero value outside replays
+	order    order
 }
 
 // ReasonEnvelope and the others say why a message went to inbox_dead, beside the reasons of package outcome.
@@ -35,6 +36,10 @@ const (
 	ReasonVersion  = "version"  // no handler knows the version (spec E6)
 	ReasonPoisoned = "poisoned" // attempts are used up
 	ReasonEmit     = "emit"     // the handler emitted a message that cannot be staged
+	ReasonGap      = "gap"      // parked: a message before it of its key did not come in time (spec E4)
+	ReasonLate     = "late"     // parked: its key went on without it
+	ReasonNoKey    = "no_key"   // parked: the key of its encryption is missing
+	ReasonSealed   = "sealed"   // its encrypted body was changed, or belongs to another message
 )
 
 // open parses a delivery. skip means that it is of no concern to this group. An
@@ -42,7 +47,12 @@ const (
 // message is filled in all the same.
 func (i *Inbox) open(d events.Delivery) (m message, skip bool, err error) {
 	m.Delivery = d
-	m.env, err = events.ParseEnvelope(d.Body)
+	body, err := i.clear(d)
+	if err != nil {
+		m.env.MessageID, m.env.MessageType = d.Header(events.HeaderEventID), d.Header(events.HeaderEventType)
+		return m, false, err
+	}
+	m.env, err = events.ParseEnvelope(body)
 	if err != nil {
 		return m, false, &outcome.Error{Class: outcome.Fatal, Reason: ReasonEnvelope, Message: err.Error()}
 	}
@@ -55,7 +65,13 @@ func (i *Inbox) open(d events.Delivery) (m message, skip bool, err error) {
 	}
 	route, ok := i.routes[m.env.MessageType]
 	if !ok {
-		return m, true, nil
+		m.entry, _ = i.cfg.Catalog.Entry(m.env.MessageType, m.env.MessageVersion)
+		if m.entry.OrderScope == "" || !i.scopes[m.entry.OrderScope] {
+			return m, true, nil
+		}
+		m.route = Route{Handler: passOver}
+		skip = i.replayed(&m)
+		return m, skip, misplaced(m.place())
 	}
 	m.route = route
 	if m.entry, ok = i.cfg.Catalog.Entry(m.env.MessageType, m.env.MessageVersion); !ok || !slices.Contains(route.Versions, m.env.MessageVersion) {
@@ -64,7 +80,15 @@ func (i *Inbox) open(d events.Delivery) (m message, skip bool, err error) {
 	if m.id, err = i.identity(m); err != nil {
 		return m, false, &outcome.Error{Class: outcome.Fatal, Reason: ReasonEnvelope, Message: err.Error()}
 	}
-	return m, i.replayed(&m), nil
+	skip = i.replayed(&m)
+	return m, skip, misplaced(m.place())
+}
+
+func misplaced(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &outcome.Error{Class: outcome.Fatal, Reason: ReasonEnvelope, Message: err.Error()}
 }
 
 // identity is the text that is the same for repeats (spec D2).

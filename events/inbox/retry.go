@@ -96,8 +96,9 @@ func (i *Inbox) rerun(ctx context.Context, id int64) (took bool, err error) {
 		return false, err
 	}
 	finish := func(b *pgx.Batch) { i.finish(b, m) }
+	i.unrest(&m)
 	opened, skip, bad := i.open(m.Delivery)
-	opened.attempts, opened.retry, opened.first = m.attempts, m.retry, m.first
+	opened.attempts, opened.retry, opened.first, opened.order.held = m.attempts, m.retry, m.first, m.order.held
 	m = opened
 	switch {
 	case skip: // the handler is gone since: it has no say any more
@@ -110,9 +111,13 @@ func (i *Inbox) rerun(ctx context.Context, id int64) (took bool, err error) {
 	}
 	b := &pgx.Batch{}
 	b.Queue("SET LOCAL lock_timeout = '5s'")
-	state, err := i.enter(ctx, conn, m, b, nil)
+	state, err := i.enter(ctx, conn, &m, b, nil)
 	if err != nil {
 		return false, err
+	}
+	if state == missing {
+		_, err := i.hold(ctx, conn, m)
+		return true, err
 	}
 	oc, err := i.apply(ctx, conn, m, state, finish)
 	if err != nil || oc == nil {
@@ -130,7 +135,7 @@ func (i *Inbox) take(ctx context.Context, conn *pgxpool.Conn, id int64) (message
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
 	b.Queue(i.sql.take, i.cfg.Group, id).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&m.Key, &headers, &m.Body, &m.Position.Topic, &m.Position.Partition, &m.Position.Offset, &m.Time, &m.attempts, &m.first)
+		return row.Scan(&m.Key, &headers, &m.Body, &m.Position.Topic, &m.Position.Partition, &m.Position.Offset, &m.Time, &m.attempts, &m.first, &m.order.held)
 	})
 	err := conn.SendBatch(ctx, b).Close()
 	m.Topic, m.Headers = m.Position.Topic, paired(headers)
@@ -162,7 +167,10 @@ func (i *Inbox) endRetry(ctx context.Context, conn *pgxpool.Conn, m message, oc 
 		}
 		return err
 	}
-	state, reason, args := i.grave(m, oc)
+	state, reason, args, err := i.grave(m, oc)
+	if err != nil {
+		return err
+	}
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
 	b.Queue(i.sql.bury, args...)

@@ -18,7 +18,11 @@ func (i *Inbox) settle(ctx context.Context, m message, oc *outcome.Error) error 
 	attempt := m.attempts + 1
 	if oc.Class == outcome.Retryable && attempt < m.entry.PoisonedAfter {
 		wait := delay(m.entry, attempt, oc.After)
-		if _, err := i.db.Exec(ctx, i.sql.schedule, i.waiting(m, attempt, oc.Error(), &wait)...); err != nil {
+		args, err := i.waiting(m, attempt, oc.Error(), &wait)
+		if err == nil {
+			_, err = i.db.Exec(ctx, i.sql.schedule, args...)
+		}
+		if err != nil {
 			return err
 		}
 		i.tellRetry(m, attempt, wait, oc)
@@ -41,13 +45,16 @@ func (i *Inbox) follow(ctx context.Context, conn *pgxpool.Conn, m message) error
 			if err := tx.QueryRow(ctx, i.sql.behind, i.cfg.Group, m.Key).Scan(&still); err != nil || !still {
 				return err
 			}
-			_, err := tx.Exec(ctx, i.sql.schedule, i.waiting(m, 0, "waits behind an older message of its key", nil)...)
+			args, err := i.waiting(m, 0, "waits behind an older message of its key", nil)
+			if err == nil {
+				_, err = tx.Exec(ctx, i.sql.schedule, args...)
+			}
 			return err
 		})
 		if err != nil || still {
 			return err
 		}
-		state, err := i.begin(ctx, conn, m)
+		state, err := i.begin(ctx, conn, &m)
 		if err != nil {
 			return err
 		}
@@ -65,11 +72,12 @@ func (i *Inbox) follow(ctx context.Context, conn *pgxpool.Conn, m message) error
 }
 
 // waiting gives the parameters of the statement schedule.
-func (i *Inbox) waiting(m message, attempts int, why string, wait *time.Duration) []any {
+func (i *Inbox) waiting(m message, attempts int, why string, wait *time.Duration) ([]any, error) {
+	body, err := i.atRest(m)
 	return []any{
-		i.cfg.Group, m.Key, m.env.MessageID, clean(m.env.MessageType), m.entry.Class.Ordered(), m.Position.Topic, m.Position.Partition, m.Position.Offset,
-		flat(m.Headers), m.Body, m.Time, attempts, cut(why), since(m), wait,
-	}
+		i.cfg.Group, m.Key, m.env.MessageID, clean(m.env.MessageType), m.entry.Class.Ordered() && !m.order.strict, m.Position.Topic, m.Position.Partition, m.Position.Offset,
+		flat(m.Headers), body, m.Time, attempts, cut(why), since(m), wait,
+	}, err
 }
 
 // delay is the wait after the n-th attempt: the catalog's, longer when the
@@ -81,15 +89,18 @@ func delay(e events.Entry, attempt int, after time.Duration) time.Duration {
 
 // bury writes a message of the broker to inbox_dead: the parking lot for a refusal, else dead.
 func (i *Inbox) bury(ctx context.Context, m message, oc *outcome.Error) error {
-	state, reason, args := i.grave(m, oc)
-	if _, err := i.db.Exec(ctx, i.sql.bury, args...); err != nil {
+	state, reason, args, err := i.grave(m, oc)
+	if err == nil {
+		_, err = i.db.Exec(ctx, i.sql.bury, args...)
+	}
+	if err != nil {
 		return err
 	}
 	i.tellDead(m, state, reason, oc)
 	return nil
 }
 
-func (i *Inbox) grave(m message, oc *outcome.Error) (state, reason string, args []any) {
+func (i *Inbox) grave(m message, oc *outcome.Error) (state, reason string, args []any, err error) {
 	state, reason = "dead", oc.Reason
 	switch {
 	case oc.Class == outcome.Business:
@@ -99,10 +110,11 @@ func (i *Inbox) grave(m message, oc *outcome.Error) (state, reason string, args 
 	case reason == "":
 		reason = "fatal"
 	}
+	body, err := i.atRest(m)
 	return state, reason, []any{
 		i.cfg.Group, state, clean(m.Key), clean(m.env.MessageID), clean(m.env.MessageType), m.Position.Topic, m.Position.Partition, m.Position.Offset,
-		flat(m.Headers), m.Body, m.Time, m.attempts + 1, string(oc.Class), clean(reason), cut(oc.Error()), since(m),
-	}
+		flat(m.Headers), body, m.Time, m.attempts + 1, string(oc.Class), clean(reason), cut(oc.Error()), since(m),
+	}, err
 }
 
 func since(m message) any {

@@ -56,7 +56,7 @@ func render(schema string) statements {
 			ORDER BY r.next_at, r.id LIMIT $2`),
 		// Ours until the transaction ends, if it is still due and first of its key.
 		take: r(`
-			SELECT r.business_key, r.headers, r.body, r.topic, r.partition, r."offset", r.sent_at, r.attempts, r.first_at FROM {{schema}}.inbox_retry r
+			SELECT r.business_key, r.headers, r.body, r.topic, r.partition, r."offset", r.sent_at, r.attempts, r.first_at, r.scope IS NOT NULL FROM {{schema}}.inbox_retry r
 			WHERE r.consumer = $1 AND r.id = $2 AND r.next_at <= {{schema}}.now() AND NOT (r.ordered AND EXISTS (
 				SELECT 1 FROM {{schema}}.inbox_retry b WHERE b.consumer = r.consumer AND b.business_key = r.business_key AND b.ordered AND b.id < r.id))
 			FOR UPDATE SKIP LOCKED`),

@@ -15,4 +15,5 @@ func TestStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	pgtest.Statements(t, pool, render("other_schema"), nil)
+	pgtest.Statements(t, pool, renderOrder("other_schema"), nil)
 }
