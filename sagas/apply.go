@@ -88,6 +88,9 @@ func (s *Sagas) Apply(ctx context.Context, tx *outbox.Tx, m events.Received) err
 		if err := s.tellCompletion(ctx, tx, p, key, state); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, s.rec.pollForget, p.SagaID); err != nil {
+			return fmt.Errorf("polls of %s: %w", p.SagaID, err)
+		}
 		s.count.ended(state)
 		s.meter.observeEnd(p.SagaType, state, polls, finished.Sub(started))
 	}

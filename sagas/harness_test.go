@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 
 // world is a domain database and a record store that is another database, with two partners.
 type world struct {
-	*testing.T
+	testing.TB
 	ctx     context.Context
 	domain  *pgxpool.Pool
 	records *pgxpool.Pool
@@ -123,12 +123,14 @@ func trip(w *world) Type {
 
 func setup(t *testing.T) *world { return setupWith(t, nil) }
 
-func setupWith(t *testing.T, edit func(*Config)) *world {
+func setupWith(t testing.TB, edit func(*Config)) *world {
 	t.Helper()
-	t.Parallel()
+	if p, ok := t.(*testing.T); ok {
+		p.Parallel()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	w := &world{T: t, ctx: ctx, domain: pgtest.Pool(t), records: pgtest.Pool(t), applied: map[string]bool{}}
+	w := &world{TB: t, ctx: ctx, domain: pgtest.Pool(t), records: pgtest.Pool(t), applied: map[string]bool{}}
 	for _, err := range []error{
 		outbox.Migrate(ctx, w.domain, postgres.DefaultSchema), zeebe.Migrate(ctx, w.domain, postgres.DefaultSchema),
 		dedup.Migrate(ctx, w.domain, postgres.DefaultSchema), Migrate(ctx, w.domain, ""),

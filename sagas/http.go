@@ -196,26 +196,30 @@ func (a *api) answer(w http.ResponseWriter, r request, rec record, poll bool) {
 	}
 	wait := retryAfter[0]
 	if poll {
-		var early, allowed bool
-		wait, early, allowed = a.polls.poll(rec.ID, rec.Polls)
-		if early {
+		p, err := a.Sagas.poll(r.Context(), rec)
+		if err != nil {
+			a.unavailable(w, r.Request, rec.ID, err)
+			return
+		}
+		wait = p.wait
+		if p.early {
 			a.meter.inc(metricViolations, rec.Type)
 		}
-		if allowed {
+		if p.allowed {
 			a.meter.inc(metricPolls, rec.Type)
 		}
 		a.count.add(func(m *Metrics) {
-			if early {
+			if p.early {
 				m.PollingViolations++
 			}
-			if !allowed {
+			if !p.allowed {
 				m.TooManyRequests++
 				return
 			}
 			m.Polls++
 			m.RepeatsAnswered++
 		})
-		if !allowed {
+		if !p.allowed {
 			setRetryAfter(w, wait)
 			writeProblem(w, http.StatusTooManyRequests, problemTooFast, "Polled too fast", "at most one poll a second; Retry-After of the last answer says when to come again", withOperation(rec.ID))
 			return

@@ -2,6 +2,7 @@ package sagas
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -239,28 +240,25 @@ func TestBadBookings(t *testing.T) {
 
 func TestPollCadence(t *testing.T) {
 	w := setup(t)
-	clock := &fakeClock{at: time.Now()}
-	w.s.polls.now = clock.now
 	srv := w.server(w.s)
 	id := w.post(srv, "a", "k", goodTrip).json(t)["operation_id"].(string)
-	clock.add(time.Hour) // arrivals are taken by the real clock: after creation either way
+	w.advance(time.Hour) // arrivals are taken by the real clock: after creation either way
 	get := func() reply { return w.do(srv, http.MethodGet, "/v1/operations/"+id, "a", "") }
 	for _, want := range []string{"10", "20", "60", "60"} {
 		r := get()
 		if r.status != http.StatusAccepted || r.header.Get("Retry-After") != want || r.header.Get(HeaderReplayed) != "true" {
 			t.Errorf("got %d, Retry-After %s, want 202 and %s", r.status, r.header.Get("Retry-After"), want)
 		}
-		clock.add(time.Minute)
+		w.advance(time.Minute)
 	}
 	if m := w.s.Metrics(); m.PollingViolations != 0 {
 		t.Errorf("violations: got %d, want 0", m.PollingViolations)
 	}
 	get()
-	clock.add(2 * time.Second)
+	w.advance(2 * time.Second)
 	if r := get(); r.status != http.StatusAccepted {
 		t.Errorf("early poll: got %d, want 202", r.status)
 	}
-	clock.add(500 * time.Millisecond)
 	if r := get(); r.status != http.StatusTooManyRequests || r.header.Get("Retry-After") != "1" {
 		t.Errorf("second poll in a second: got %d %v, want 429", r.status, r.header)
 	}
@@ -275,19 +273,57 @@ func TestPollCadence(t *testing.T) {
 	}
 }
 
-type fakeClock struct {
-	mu sync.Mutex
-	at time.Time
+// The cadence holds across API processes: it is counted in the record store (spec Z7).
+func TestPollCadenceAcrossProcesses(t *testing.T) {
+	w := setup(t)
+	servers := []*httptest.Server{w.server(w.s), w.server(w.another(nil)), w.server(w.another(nil))}
+	id := w.post(servers[0], "a", "k", goodTrip).json(t)["operation_id"].(string)
+	w.advance(time.Minute)
+	for i, want := range []string{"10", "20", "60", "60", "60"} { // each asks for longer, although no process sees two in a row
+		r := w.do(servers[i%3], http.MethodGet, "/v1/operations/"+id, "a", "")
+		if r.status != http.StatusAccepted || r.header.Get("Retry-After") != want {
+			t.Errorf("poll %d: got %d, Retry-After %s, want 202 and %s", i, r.status, r.header.Get("Retry-After"), want)
+		}
+		w.advance(time.Minute)
+	}
+	answered := make(chan int, 30)
+	var wg sync.WaitGroup
+	for i := range 30 { // a flood over all of them: one a second is answered
+		wg.Go(func() { answered <- w.post(servers[i%3], "a", "k", goodTrip).status })
+	}
+	start := time.Now()
+	wg.Wait()
+	close(answered)
+	got := map[int]int{}
+	for status := range answered {
+		got[status]++
+	}
+	if most := 1 + int(time.Since(start)/time.Second); got[http.StatusAccepted] < 1 || got[http.StatusAccepted] > most || got[http.StatusAccepted]+got[http.StatusTooManyRequests] != 30 {
+		t.Errorf("got %v, want at most %d answered and the others 429", got, most)
+	}
+	w.ended(id, Completed)
+	if n := w.count(w.records, `SELECT count(*) FROM journeyman_records.record_poll`); n != 0 {
+		t.Errorf("an operation that ended left %d poll rows", n)
+	}
 }
 
-func (c *fakeClock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *fakeClock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
+// A request that another process gets while the operation is being created is no poll.
+func TestArrivalAtAnotherProcessDuringCreation(t *testing.T) {
+	w := setup(t)
+	srv, other := w.server(w.s), w.server(w.another(nil))
+	held, release := make(chan struct{}), make(chan struct{})
+	defer hookOnce("saga.record.claimed", id1("made-elsewhere"), func() { close(held); <-release })()
+	first := make(chan reply, 1)
+	go func() { first <- w.post(srv, "a", "made-elsewhere", goodTrip) }()
+	<-held
+	for range 3 {
+		if r := w.post(other, "a", "made-elsewhere", goodTrip); r.status != http.StatusAccepted || r.header.Get("Retry-After") != "5" {
+			t.Errorf("got %d, Retry-After %s, want 202 and 5", r.status, r.header.Get("Retry-After"))
+		}
+	}
+	close(release)
+	<-first
+	if n := w.count(w.records, `SELECT count(*) FROM journeyman_records.record_poll`); n != 0 {
+		t.Errorf("got %d polls, want none", n)
+	}
 }

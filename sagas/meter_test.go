@@ -22,11 +22,9 @@ func (w *world) metrics() string {
 // The metrics of spec I10 by their names, after a known sequence of requests.
 func TestI10_Metrics(t *testing.T) {
 	w := setup(t)
-	clock := &fakeClock{at: time.Now()}
-	w.s.polls.now = clock.now
 	srv := w.server(w.s)
 	w.post(srv, "a", "k", goodTrip)
-	clock.add(time.Hour)
+	w.advance(time.Hour)
 	w.post(srv, "a", "k", goodTrip)                                      // a poll in time
 	w.post(srv, "a", "k", goodTrip)                                      // too fast
 	w.post(srv, "a", "k", strings.Replace(goodTrip, "EUR", "USD", 1))    // another payload

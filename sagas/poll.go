@@ -1,8 +1,13 @@
 package sagas
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // retryAfter is the poll cadence (spec Z7).
@@ -11,37 +16,34 @@ var retryAfter = []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Se
 // minPollGap: polls of one operation that come faster are refused.
 const minPollGap = time.Second
 
-// maxPollBook bounds the memory of the book. What is forgotten is polled for the first time again.
+// maxPollBook bounds the memory of the book. What is forgotten loses counts that were not flushed, no more.
 const maxPollBook = 100_000
 
-// pollBook remembers, per operation and in this process only, when it was polled. Counts go to the store in batches.
+// pollBook holds, in this process, the counts of polls that are not in the store yet, and which operations are being made
+// just now. The cadence itself is in the store: it holds across processes.
 type pollBook struct {
 	mu    sync.Mutex
 	ops   map[string]*pollState
 	order []string // insertion order, for forgetting
-	now   func() time.Time
 }
 
 type pollState struct {
-	answered   int       // polls answered so far
-	last       time.Time // of the last answered poll; zero before the first
-	notBefore  time.Time // what the last Retry-After asked for
 	creating   int       // requests that are making the record just now
 	created    time.Time // when the creating request was answered; requests that arrived before are no polls
 	polls      int64     // not yet written to the store
 	violations int64
 }
 
-func newPollBook() *pollBook { return &pollBook{ops: map[string]*pollState{}, now: time.Now} }
+func newPollBook() *pollBook { return &pollBook{ops: map[string]*pollState{}} }
 
-func (b *pollBook) state(id string, before int64) *pollState {
+func (b *pollBook) state(id string) *pollState {
 	st := b.ops[id]
 	if st == nil {
 		if len(b.order) >= maxPollBook {
 			delete(b.ops, b.order[0])
 			b.order = b.order[1:]
 		}
-		st = &pollState{answered: int(min(before, int64(len(retryAfter))))}
+		st = &pollState{}
 		b.ops[id] = st
 		b.order = append(b.order, id)
 	}
@@ -52,7 +54,7 @@ func (b *pollBook) state(id string, before int64) *pollState {
 func (b *pollBook) creating(id string) (done func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	st := b.state(id, 0)
+	st := b.state(id)
 	st.creating++
 	var once sync.Once
 	return func() {
@@ -65,32 +67,7 @@ func (b *pollBook) created(st *pollState) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	st.creating--
-	st.created = b.now()
-	if st.answered == 0 {
-		st.notBefore = st.created.Add(retryAfter[0])
-	}
-}
-
-// poll is one poll of a running operation. before is the number of polls the store knows of. It gives the wait to ask for next; allowed is false when the last poll was less than a second ago.
-func (b *pollBook) poll(id string, before int64) (wait time.Duration, early, allowed bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	st := b.state(id, before)
-	now := b.now()
-	if !st.last.IsZero() && now.Sub(st.last) < minPollGap {
-		st.violations++
-		return minPollGap, true, false
-	}
-	early = !st.notBefore.IsZero() && now.Before(st.notBefore)
-	st.last = now
-	st.answered++
-	st.polls++
-	if early {
-		st.violations++
-	}
-	wait = retryAfter[min(st.answered, len(retryAfter)-1)]
-	st.notBefore = now.Add(wait)
-	return wait, early, true
+	st.created = time.Now()
 }
 
 // duringCreation says whether a request that arrived then came before the creating request was answered.
@@ -99,6 +76,18 @@ func (b *pollBook) duringCreation(id string, arrived time.Time) bool {
 	defer b.mu.Unlock()
 	st := b.ops[id]
 	return st != nil && (st.creating > 0 || arrived.Before(st.created))
+}
+
+func (b *pollBook) count(id string, answered, violation bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	st := b.state(id)
+	if answered {
+		st.polls++
+	}
+	if violation {
+		st.violations++
+	}
 }
 
 // take gives the counts since the last time and forgets them.
@@ -121,4 +110,29 @@ func (b *pollBook) forget(id string) {
 	if st := b.ops[id]; st != nil && st.polls == 0 && st.violations == 0 {
 		delete(b.ops, id)
 	}
+}
+
+// polled is what the store says of a poll: whether it may be answered, whether it came before the last Retry-After, and what
+// to ask for next.
+type polled struct {
+	allowed, early bool
+	wait           time.Duration
+}
+
+// poll counts one poll of a running operation.
+func (s *Sagas) poll(ctx context.Context, rec record) (polled, error) {
+	var (
+		answered int
+		early    bool
+	)
+	err := s.cfg.Records.QueryRow(ctx, s.rec.poll, rec.ID, retryAfter, rec.StartedAt, minPollGap).Scan(&answered, &early)
+	if errors.Is(err, pgx.ErrNoRows) {
+		s.polls.count(rec.ID, false, true)
+		return polled{early: true, wait: minPollGap}, nil
+	}
+	if err != nil {
+		return polled{}, fmt.Errorf("count a poll of %s: %w", rec.ID, err)
+	}
+	s.polls.count(rec.ID, true, early)
+	return polled{allowed: true, early: early, wait: retryAfter[min(answered, len(retryAfter)-1)]}, nil
 }

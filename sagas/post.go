@@ -159,7 +159,8 @@ func (a *api) repeat(w http.ResponseWriter, r request, t *Type, rec record, q re
 		a.force(w, r, t, rec, q)
 		return
 	}
-	q.creation = q.creation || a.polls.duringCreation(rec.ID, r.arrived)
+	// Another process may be creating it: until the fast path's time is over such a request is no poll either.
+	q.creation = q.creation || a.polls.duringCreation(rec.ID, r.arrived) || rec.StartState == "pending" && rec.Now.Sub(rec.StartedAt) < startGrace
 	if q.creation && !rec.terminal() {
 		a.count.add(func(m *Metrics) { m.RepeatsAnswered++ })
 		a.progress(w, r, rec, retryAfter[0], true)

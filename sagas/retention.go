@@ -133,6 +133,8 @@ func (s *Sagas) Retain(ctx context.Context, r Retention) (done Retained, err err
 	tag, err := conn.Exec(ctx, s.rec.removeMoney, r.Batch)
 	done.Money = int(tag.RowsAffected())
 	errs = append(errs, wrap("delete money rows", err))
+	_, err = conn.Exec(ctx, s.rec.pollPurge, r.Batch)
+	errs = append(errs, wrap("delete poll times", err))
 	done.Dropped, err = s.dropPartitions(ctx, conn, r.Delete)
 	errs = append(errs, wrap("drop partitions", err))
 	return done, errors.Join(errs...)

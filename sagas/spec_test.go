@@ -125,15 +125,13 @@ func TestI04_UndoIsShownAndEndsExpired(t *testing.T) {
 
 func TestI06_PollsHaveACadence(t *testing.T) {
 	w := setup(t)
-	clock := &fakeClock{at: time.Now()}
-	w.s.polls.now = clock.now
 	srv := w.server(w.s)
 	w.post(srv, "a", "k", goodTrip)
-	clock.add(time.Hour)
+	w.advance(time.Hour)
 	var waits []string
 	for range 4 {
 		waits = append(waits, w.post(srv, "a", "k", goodTrip).header.Get("Retry-After"))
-		clock.add(time.Minute)
+		w.advance(time.Minute)
 	}
 	if got := strings.Join(waits, " "); got != "10 20 60 60" {
 		t.Errorf("Retry-After: got %s, want 10 20 60 60", got)

@@ -132,6 +132,7 @@ type recordSQL struct {
 	due, started, startFailed    string
 	insertKey, insertRecord      string
 	progress, polls              string
+	poll, pollForget, pollPurge  string
 
 	// Retention. The statements with a {{partition}} are rendered once more for each.
 	lead, unlead, now, tombstone, tombstoneByID  string
@@ -186,6 +187,16 @@ func renderRecords(schema string) recordSQL {
 			WHERE operation_id = $1 AND state = 'in_progress' AND $3 > sequence RETURNING polls, started_at, key`),
 		polls: r(`UPDATE {{schema}}.record r SET polls = r.polls + p.polls, polling_violations = r.polling_violations + p.violations
 			FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS p (operation_id, polls, violations) WHERE r.operation_id = p.operation_id`),
+
+		// One statement of one row: whoever is second within the gap updates nothing, in whichever process it runs. Unlogged, so no disk.
+		poll: r(`INSERT INTO {{schema}}.record_poll AS p (operation_id, answered, last_at, not_before, early)
+			SELECT $1, 1, t.now, t.now + ($2::interval[])[2], t.now < $3::timestamptz + ($2::interval[])[1] FROM (SELECT {{schema}}.now() AS now OFFSET 0) t
+			ON CONFLICT (operation_id) DO UPDATE SET answered = p.answered + 1, last_at = EXCLUDED.last_at, early = EXCLUDED.last_at < p.not_before,
+				not_before = EXCLUDED.last_at + ($2::interval[])[least(p.answered + 2, cardinality($2::interval[]))]
+			WHERE p.last_at <= EXCLUDED.last_at - $4::interval RETURNING p.answered, p.early`),
+		pollForget: r(`DELETE FROM {{schema}}.record_poll WHERE operation_id = $1`),
+		// A poll that raced with the end may have left its row.
+		pollPurge: r(`DELETE FROM {{schema}}.record_poll WHERE operation_id IN (SELECT operation_id FROM {{schema}}.record_poll WHERE last_at < {{schema}}.now() - interval '1 day' LIMIT $1)`),
 
 		lead:   r(`SELECT pg_try_advisory_lock(hashtextextended('{{schema}}.retention', 0))`),
 		unlead: r(`SELECT pg_advisory_unlock(hashtextextended('{{schema}}.retention', 0))`),
