@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,10 +28,12 @@ const EnvDSN = "JOURNEYMAN_TEST_DSN"
 type Database struct {
 	Migrate func(ctx context.Context, pool *pgxpool.Pool) error // makes the tables; nil = none
 
-	once sync.Once
-	pool *pgxpool.Pool
-	drop func(ctx context.Context) error
-	err  error
+	once   sync.Once
+	server string // to connect to for creating databases
+	own    atomic.Int64
+	pool   *pgxpool.Pool
+	drop   func(ctx context.Context) error
+	err    error
 }
 
 // Main runs the tests of a package and removes the database. Call it from TestMain.
@@ -63,6 +66,39 @@ func (d *Database) Pool(t testing.TB) *pgxpool.Pool {
 	return d.pool
 }
 
+// Own makes a database that belongs to this test alone and is dropped when it ends, for what commits: a whole program. It
+// gives the connection string; Migrate has run.
+func (d *Database) Own(t testing.TB) string {
+	t.Helper()
+	d.Pool(t)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	name := fmt.Sprintf("jm_workertest_%d_%d_own%d", os.Getpid(), time.Now().UnixNano(), d.own.Add(1))
+	if err := admin(ctx, d.server, "CREATE DATABASE "+name); err != nil {
+		t.Fatalf("workertest: database: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+		defer cancel()
+		if err := admin(ctx, d.server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
+			t.Errorf("workertest: drop database: %v", err)
+		}
+	})
+	dsn := d.server + " dbname=" + name
+	if d.Migrate == nil {
+		return dsn
+	}
+	pool, err := pgxpool.New(ctx, dsn)
+	if err != nil {
+		t.Fatalf("workertest: database: %v", err)
+	}
+	defer pool.Close()
+	if err := d.Migrate(ctx, pool); err != nil {
+		t.Fatalf("workertest: migrate: %v", err)
+	}
+	return dsn
+}
+
 // Close removes the database and stops a private server.
 func (d *Database) Close() error {
 	if d.pool != nil {
@@ -88,11 +124,13 @@ func (d *Database) open(ctx context.Context) error {
 			return err
 		}
 		dsn, d.drop = cluster.DSN, func(context.Context) error { return cluster.Stop() }
+		d.server = dsn
 	} else {
 		base, name := dsn, fmt.Sprintf("jm_workertest_%d_%d", os.Getpid(), time.Now().UnixNano())
 		if err := admin(ctx, base, "CREATE DATABASE "+name); err != nil {
 			return err
 		}
+		d.server = base
 		dsn += " dbname=" + name
 		d.drop = func(ctx context.Context) error {
 			return admin(ctx, base, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
