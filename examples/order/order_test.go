@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -20,15 +21,21 @@ import (
 
 	"github.com/vitrip/journeyman/bpmn"
 	"github.com/vitrip/journeyman/engine"
-	"github.com/vitrip/journeyman/internal/postgres/pgtest"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/sagas"
 	"github.com/vitrip/journeyman/worker"
+	"github.com/vitrip/journeyman/worker/workertest"
 	"github.com/vitrip/journeyman/zeebe"
 )
 
+var db = workertest.Database{Migrate: func(ctx context.Context, pool *pgxpool.Pool) error {
+	return errors.Join(
+		outbox.Migrate(ctx, pool, "journeyman"), worker.Migrate(ctx, pool, "journeyman"), sagas.Migrate(ctx, pool, ""), sagas.MigrateRecords(ctx, pool, ""), Migrate(ctx, pool),
+	)
+}}
+
 func TestMain(m *testing.M) {
-	code := pgtest.Main(m)
+	code := db.Main(m)
 	if err := goleak.Find(); code == 0 && err != nil {
 		os.Stderr.WriteString(err.Error())
 		code = 1
@@ -92,14 +99,11 @@ func open(t *testing.T) *shop {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	pool := pgtest.Pool(t)
-	for _, err := range []error{
-		outbox.Migrate(ctx, pool, "journeyman"), worker.Migrate(ctx, pool, "journeyman"), sagas.Migrate(ctx, pool, ""), sagas.MigrateRecords(ctx, pool, ""), Migrate(ctx, pool),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+	pool, err := pgxpool.New(ctx, db.Own(t))
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(pool.Close)
 	eng, err := engine.Start(engine.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -9,11 +9,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
-	"github.com/vitrip/journeyman/internal/postgres/pgtest"
+	"github.com/vitrip/journeyman/worker/workertest"
 )
 
+var db workertest.Database
+
 func TestMain(m *testing.M) {
-	code := pgtest.Main(m)
+	code := db.Main(m)
 	if err := goleak.Find(); code == 0 && err != nil {
 		os.Stderr.WriteString(err.Error())
 		code = 1
@@ -24,7 +26,7 @@ func TestMain(m *testing.M) {
 // The second guest of the same name is the same operation: answered from the record, no second row.
 func TestQuickstart(t *testing.T) {
 	t.Parallel()
-	ctx, dsn := context.Background(), pgtest.DSN(t)
+	ctx, dsn := context.Background(), db.Own(t)
 	for range 2 {
 		var out strings.Builder
 		if err := run(ctx, &out, dsn, "Ada"); err != nil {
