@@ -100,3 +100,11 @@ func TestTest_mistakes(t *testing.T) {
 		t.Errorf("schema: exit code %d", code)
 	}
 }
+
+// The example's test cases, as its page says to run them.
+func TestTest_example(t *testing.T) {
+	t.Parallel()
+	if code, stdout, stderr := run(nil, "test", "../../examples/modeltest/leave.json"); code != ExitDone || !strings.Contains(stdout, "4 passed, 0 failed, 0 mistakes in files") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
