@@ -17,19 +17,23 @@ type family struct {
 	name, help string
 	labels     []string
 	buckets    []float64 // nil for a counter
+	gauge      bool
 }
 
 //nolint:gochecknoglobals // constant tables
 var (
-	metricRequests   = family{"journeyman_idempotent_requests_total", "Requests that carry an idempotency key or ask for a state, by how they were answered.", []string{"operation", "result"}, nil}
-	metricForce      = family{"journeyman_force_retries_total", "Forced retries by result: won, lost, denied, running.", []string{"operation", "result"}, nil}
-	metricPolls      = family{"journeyman_long_running_polls_total", "Polls of running operations.", []string{"operation"}, nil}
-	metricViolations = family{"journeyman_polling_violations_total", "Polls earlier than Retry-After said.", []string{"operation"}, nil}
-	metricEnded      = family{"journeyman_operations_total", "Operations that ended, by state.", []string{"operation", "state"}, nil}
-	metricExpired    = family{"journeyman_expired_operations_total", "Operations that ended expired.", []string{"operation"}, nil}
-	metricStuck      = family{"journeyman_saga_stuck_total", "Sagas that were found stuck, each told once per reason.", []string{"operation", "reason"}, nil}
-	metricPollsPer   = family{"long_running_in_progress_polls_per_operation", "Polls per operation while it was in progress, observed at its end.", []string{"operation"}, []float64{1, 2, 5, 10, 20, 50, 100}}
-	metricDuration   = family{"journeyman_operation_duration_seconds", "From the request to the final answer.", []string{"operation", "state"}, []float64{1, 5, 15, 60, 300, 900, 1800, 3600, 14400, 86400, 604800}}
+	metricRequests   = family{"journeyman_idempotent_requests_total", "Requests that carry an idempotency key or ask for a state, by how they were answered.", []string{"operation", "result"}, nil, false}
+	metricForce      = family{"journeyman_force_retries_total", "Forced retries by result: won, lost, denied, running.", []string{"operation", "result"}, nil, false}
+	metricPolls      = family{"journeyman_long_running_polls_total", "Polls of running operations.", []string{"operation"}, nil, false}
+	metricViolations = family{"journeyman_polling_violations_total", "Polls earlier than Retry-After said.", []string{"operation"}, nil, false}
+	metricEnded      = family{"journeyman_operations_total", "Operations that ended, by state.", []string{"operation", "state"}, nil, false}
+	metricExpired    = family{"journeyman_expired_operations_total", "Operations that ended expired.", []string{"operation"}, nil, false}
+	metricStuck      = family{"journeyman_saga_stuck_total", "Sagas that were found stuck, each told once per reason.", []string{"operation", "reason"}, nil, false}
+	metricBreaches   = family{"journeyman_saga_sla_breaches_total", "SLAs that were breached, each told once: step, operation, deadline, manual.", []string{"operation", "what"}, nil, false}
+	metricActive     = family{"journeyman_sagas_active", "Sagas that are not closed, by state; over all processes.", []string{"operation", "state"}, nil, true}
+	metricStuckNow   = family{"journeyman_sagas_stuck", "Sagas that are stuck now, by reason; over all processes.", []string{"operation", "reason"}, nil, true}
+	metricPollsPer   = family{"long_running_in_progress_polls_per_operation", "Polls per operation while it was in progress, observed at its end.", []string{"operation"}, []float64{1, 2, 5, 10, 20, 50, 100}, false}
+	metricDuration   = family{"journeyman_operation_duration_seconds", "From the request to the final answer.", []string{"operation", "state"}, []float64{1, 5, 15, 60, 300, 900, 1800, 3600, 14400, 86400, 604800}, false}
 )
 
 // meter counts in this process. Safe for concurrent use.
@@ -52,11 +56,7 @@ func newMeter() *meter {
 func (m *meter) inc(f family, values ...string) { m.observe(f, 0, values...) }
 
 func (m *meter) observe(f family, v float64, values ...string) {
-	labels := make([]string, len(values))
-	for i, value := range values {
-		labels[i] = f.labels[i] + "=" + strconv.Quote(value)
-	}
-	key := strings.Join(labels, ",")
+	key := labelled(f, values)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.series[f.name] == nil {
@@ -77,6 +77,29 @@ func (m *meter) observe(f family, v float64, values ...string) {
 	}
 }
 
+func labelled(f family, values []string) string {
+	labels := make([]string, len(values))
+	for i, value := range values {
+		labels[i] = f.labels[i] + "=" + strconv.Quote(value)
+	}
+	return strings.Join(labels, ",")
+}
+
+// set gives a gauge its value.
+func (m *meter) set(f family, v float64, values ...string) {
+	m.inc(f, values...)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.series[f.name][labelled(f, values)].sum = v
+}
+
+// reset forgets a gauge's values, so that what is no more is not shown.
+func (m *meter) reset(f family) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.series, f.name)
+}
+
 // text renders everything in the Prometheus text format, version 0.0.4.
 func (m *meter) text() []byte {
 	m.mu.Lock()
@@ -85,12 +108,19 @@ func (m *meter) text() []byte {
 	for _, name := range slices.Sorted(maps.Keys(m.series)) {
 		f := m.all[name]
 		kind := "counter"
-		if f.buckets != nil {
+		switch {
+		case f.buckets != nil:
 			kind = "histogram"
+		case f.gauge:
+			kind = "gauge"
 		}
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, f.help, name, kind)
 		for _, labels := range slices.Sorted(maps.Keys(m.series[name])) {
 			s := m.series[name][labels]
+			if f.gauge {
+				fmt.Fprintf(&b, "%s{%s} %s\n", name, labels, strconv.FormatFloat(s.sum, 'g', -1, 64))
+				continue
+			}
 			if f.buckets == nil {
 				fmt.Fprintf(&b, "%s{%s} %d\n", name, labels, s.count)
 				continue

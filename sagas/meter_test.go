@@ -114,7 +114,7 @@ func TestAlertRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{"long_running_in_progress_polls_per_operation_sum": true, "long_running_in_progress_polls_per_operation_count": true}
-	for _, f := range []family{metricRequests, metricForce, metricPolls, metricViolations, metricEnded, metricExpired, metricStuck, metricPollsPer, metricDuration} {
+	for _, f := range []family{metricRequests, metricForce, metricPolls, metricViolations, metricEnded, metricExpired, metricStuck, metricBreaches, metricActive, metricStuckNow, metricPollsPer, metricDuration} {
 		known[f.name] = true
 	}
 	used := ""
@@ -178,4 +178,13 @@ func TestStuckIsToldOnce(t *testing.T) {
 	if err := w.s.sweepStuck(w.ctx); err != nil || told() != 2 {
 		t.Errorf("told after the end: got %d, %v, want 2", told(), err)
 	}
+}
+
+func readRules(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../deploy/alerts/operations.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,6 +40,8 @@ type Config struct {
 	BeginWithin time.Duration
 	// UndoWithin is when an undo that has not ended counts as stuck; 0 = ten minutes.
 	UndoWithin time.Duration
+	// ManualWithin is how long a saga may wait for a person before that is told as a breach of an SLA; 0 = four hours.
+	ManualWithin time.Duration
 	// SweepEvery is how often starts that the fast path lost are taken up again; 0 = one second.
 	SweepEvery time.Duration
 
@@ -73,6 +76,9 @@ type Sagas struct {
 	wake   chan struct{}
 	count  counters
 	meter  *meter
+
+	gaugesMu sync.Mutex
+	gaugesAt time.Time
 }
 
 // New checks the configuration and the types: all mistakes are named at once. It does not touch the databases.
@@ -112,7 +118,7 @@ func (c Config) withDefaults() Config {
 	for _, d := range []struct {
 		field *time.Duration
 		def   time.Duration
-	}{{&c.MaxStartDelay, time.Hour}, {&c.BeginWithin, time.Minute}, {&c.UndoWithin, 10 * time.Minute}, {&c.SweepEvery, time.Second}} {
+	}{{&c.MaxStartDelay, time.Hour}, {&c.BeginWithin, time.Minute}, {&c.UndoWithin, 10 * time.Minute}, {&c.ManualWithin, 4 * time.Hour}, {&c.SweepEvery, time.Second}} {
 		if *d.field == 0 {
 			*d.field = d.def
 		}
@@ -141,7 +147,7 @@ func (c Config) check() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"MaxStartDelay", c.MaxStartDelay}, {"BeginWithin", c.BeginWithin}, {"UndoWithin", c.UndoWithin}, {"SweepEvery", c.SweepEvery}} {
+	}{{"MaxStartDelay", c.MaxStartDelay}, {"BeginWithin", c.BeginWithin}, {"UndoWithin", c.UndoWithin}, {"ManualWithin", c.ManualWithin}, {"SweepEvery", c.SweepEvery}} {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("sagas: %s is %v, want more than 0", d.name, d.value))
 		}

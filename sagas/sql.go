@@ -15,6 +15,7 @@ type domainSQL struct {
 	insertStep, stepUndone, setUndo, steps, openSteps, failure                        string
 	parkStep, parked, pivot, remediate, inFlight, orphan, orphans                     string
 	list, stuck, stuckUntold, tellStuck, risk, abandoned, overdue, timeline, keepOpen string
+	breaches, tellBreach, countOpen, countStuck                                       string
 }
 
 const sagaColumns = `s.id, s.tenant, s.type, s.key, s.attempt, s.business_key, s.correlation_id, s.traceparent, s.actor, s.variables,
@@ -109,6 +110,20 @@ func renderDomain(schema, seq string) domainSQL {
 		stuckUntold: r(`SELECT id, why FROM (SELECT s.id, s.started_at, s.stuck_told, ` + stuckWhy + ` AS why FROM {{schema}}.saga s WHERE s.closed_at IS NULL) q
 			WHERE why IS NOT NULL AND why <> stuck_told ORDER BY started_at LIMIT $3`),
 		tellStuck: r(`UPDATE {{schema}}.saga SET stuck_told = $2 WHERE id = $1 AND closed_at IS NULL AND stuck_told <> $2`),
+		// Indexes saga_open, and operation_saga of package dedup: only what has not ended is looked at. $1: only what was not told.
+		breaches: r(`WITH t AS (SELECT {{schema}}.now() AS now), o AS (SELECT s.* FROM {{schema}}.saga s WHERE s.closed_at IS NULL)
+			SELECT id, type, tenant, what, operation_id, job_type, due FROM (
+				SELECT o.id, o.type, o.tenant, 'operation' AS what, '' AS operation_id, '' AS job_type, o.started_at + l.sla AS due, 'operation' AS told, o.sla_told
+					FROM o JOIN unnest($2::text[], $3::interval[]) AS l (type, sla) ON l.type = o.type
+				UNION ALL SELECT o.id, o.type, o.tenant, 'deadline', '', '', o.deadline, 'deadline', o.sla_told FROM o
+				UNION ALL SELECT o.id, o.type, o.tenant, 'manual', '', '', o.decided_at + $7::interval, 'manual', o.sla_told FROM o WHERE o.state = 'manual'
+				UNION ALL SELECT o.id, o.type, o.tenant, 'step', p.operation_id, p.job_type, p.created_at + l.sla, 'step:' || p.operation_id, o.sla_told
+					FROM o JOIN {{schema}}.operation p ON p.saga_id = o.id AND p.state IN ('claimed', 'calling', 'called')
+					JOIN unnest($4::text[], $5::text[], $6::interval[]) AS l (type, job_type, sla) ON l.type = o.type AND l.job_type = p.job_type) q, t
+			WHERE q.due < t.now AND NOT ($1 AND q.told = ANY (q.sla_told)) ORDER BY q.due LIMIT $8`),
+		tellBreach: r(`UPDATE {{schema}}.saga SET sla_told = sla_told || $2::text WHERE id = $1 AND closed_at IS NULL AND NOT ($2 = ANY (sla_told))`),
+		countOpen:  r(`SELECT type, state, count(*) FROM {{schema}}.saga WHERE closed_at IS NULL GROUP BY type, state`),
+		countStuck: r(`SELECT type, why, count(*) FROM (SELECT s.type, ` + stuckWhy + ` AS why FROM {{schema}}.saga s WHERE s.closed_at IS NULL) q WHERE why IS NOT NULL GROUP BY type, why`),
 		// Index saga_step_undo.
 		risk: r(`SELECT ` + stepColumns + ` FROM {{schema}}.saga_step t WHERE t.undo_state IN ('running', 'parked', 'stuck') ORDER BY t.committed_at LIMIT $1`),
 		// Index saga_open: begun and not closed; the sweep asks the engine about their instances, each every half minute by one process.

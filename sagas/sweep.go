@@ -43,7 +43,7 @@ func (s *Sagas) Run(ctx context.Context) error {
 
 // Sweep does one round of what Run does. It goes on after an error and gives all of them.
 func (s *Sagas) Sweep(ctx context.Context) error {
-	return errors.Join(s.sweepStarts(ctx), s.sweepAbandoned(ctx), s.sweepEnded(ctx), s.sweepOrphans(ctx), s.sweepStuck(ctx), s.flushPolls(ctx))
+	return errors.Join(s.sweepStarts(ctx), s.sweepAbandoned(ctx), s.sweepEnded(ctx), s.sweepOrphans(ctx), s.sweepStuck(ctx), s.sweepBreaches(ctx), s.sweepGauges(ctx), s.flushPolls(ctx))
 }
 
 // sweepStarts takes up records whose saga was never started. Their next turn is pushed out as they are taken.

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/vitrip/journeyman/events"
@@ -50,6 +52,12 @@ type Type struct {
 	Money bool
 	// Estimate is the usual duration, shown as estimated_completion_at; 0 means Timeout.
 	Estimate time.Duration
+	// SLA is how long an operation is expected to take at most; later it is late: shown and told ([EventSLABreached]). 0 = half
+	// of Timeout. It must not be longer than Timeout.
+	SLA time.Duration
+	// StepSLA is the same for single steps, by job type, from the first attempt on (spec W14). Each must be shorter than Timeout
+	// (spec I4). It is seen of external handlers only: a transactional one leaves nothing behind while it runs.
+	StepSLA map[string]time.Duration
 	// Steps are the element ids of the forward steps, in the order they are shown. A plan may replace them.
 	Steps []string
 
@@ -148,6 +156,14 @@ func (t Type) check() error {
 	if t.Estimate < 0 {
 		bad("Estimate", "0 or more", t.Estimate)
 	}
+	if t.SLA < 0 || t.SLA > t.Timeout {
+		bad("SLA", "0 to Timeout", t.SLA)
+	}
+	for _, job := range slices.Sorted(maps.Keys(t.StepSLA)) {
+		if sla := t.StepSLA[job]; sla <= 0 || sla >= t.Timeout {
+			bad("StepSLA of "+job, "more than 0 and less than Timeout", sla)
+		}
+	}
 	if t.Parse == nil {
 		bad("Parse", "a function", "nil")
 	}
@@ -160,6 +176,9 @@ func (t Type) withDefaults() *Type {
 	}
 	if t.Estimate == 0 {
 		t.Estimate = t.Timeout
+	}
+	if t.SLA == 0 {
+		t.SLA = t.Timeout / 2
 	}
 	return &t
 }
