@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
@@ -311,7 +312,7 @@ func TestREST_InstanceFilters(t *testing.T) {
 	}
 }
 
-// Z6: 8.8 filters incidents and most of element instances by plain equality alone.
+// Z6: 8.8 filters incidents and most of element instances by plain equality alone, in whichever way it is written.
 func TestREST_PlainFilters(t *testing.T) {
 	s := open(t, engine.Config{}, bpmnModel(chain("p", service("a", "a"))))
 	s.start("p")
@@ -332,7 +333,12 @@ func TestREST_PlainFilters(t *testing.T) {
 			t.Errorf("%s by %s: found %v, want a", c.what, c.name, got)
 		}
 		if !c.advanced {
-			s.refused("POST", "/"+c.what+"/search", object{"filter": object{c.name: object{op: c.value}}}, 400, "[filter."+c.name+"] cannot be parsed")
+			s.refused("POST", "/"+c.what+"/search", object{"filter": object{c.name: object{"$neq": c.value}}}, 400, "[filter."+c.name+"] cannot be parsed")
+			s.refused("POST", "/"+c.what+"/search", object{"filter": object{c.name: object{op: c.value, "$in": []any{c.value}}}}, 400, "[filter."+c.name+"] cannot be parsed")
+			// What clients of 8.9 send for the same.
+			if got := s.find(c.what, object{c.name: object{op: c.value, "$in": []any{}, "$notIn": []any{}}}, "elementId"); !slices.Equal(got, []string{"a"}) {
+				t.Errorf("%s by %s with $eq: found %v, want a", c.what, c.name, got)
+			}
 		} else if got := s.find(c.what, object{c.name: object{op: c.value}, "elementId": "a"}, "elementId"); !slices.Equal(got, []string{"a"}) {
 			t.Errorf("%s by %s: found %v, want a", c.what, c.name, got)
 		}
@@ -446,4 +452,80 @@ func TestREST_Modification(t *testing.T) {
 	s.refused("POST", path, "", 400, "body is missing")
 	s.refused("POST", "/process-instances/meow/modification", object{}, 400, "'processInstanceKey'")
 	s.state(k, "ACTIVE")
+}
+
+// Z6: migration over REST, with the statuses of a failed one.
+func TestREST_Migration(t *testing.T) {
+	s := open(t, engine.Config{}, bpmnModel(chain("p", service("a", "a"))))
+	k := s.start("p")
+	target := s.deploy("q.bpmn", bpmnModel(chain("q", service("b", "b"), service("c", "c"))))
+	path := fmt.Sprintf("/process-instances/%d/migration", k)
+	plan := func(to int64, pairs ...string) object {
+		list := []object{}
+		for i := 0; i < len(pairs); i += 2 {
+			list = append(list, object{"sourceElementId": pairs[i], "targetElementId": pairs[i+1]})
+		}
+		return object{"targetProcessDefinitionKey": fmt.Sprint(to), "mappingInstructions": list}
+	}
+	s.refused("POST", path, object{}, 400, "No targetProcessDefinitionKey")
+	s.refused("POST", path, object{"targetProcessDefinitionKey": fmt.Sprint(target)}, 400, "No mappingInstructions")
+	s.refused("POST", path, plan(target, "a", ""), 400, "targetElementId")
+	s.refused("POST", path, plan(target, "x", "b"), 400, "non-existing source element id 'x'")
+	s.refused("POST", path, plan(target), 409, "no mapping instruction defined for active element with id 'a'")
+	s.refused("POST", path, plan(1, "a", "b"), 404, "no process definition found with key '1'")
+	s.refused("POST", "/process-instances/7/migration", plan(target, "a", "b"), 404, "no process instance found with key '7'")
+	s.ok("POST", path, plan(target, "a", "b"))
+	if i := s.instance(k); i["processDefinitionId"] != "q" {
+		t.Errorf("instance %v, want process q", i)
+	}
+	if e := s.element(k, "b"); e["state"] != "ACTIVE" {
+		t.Errorf("element %v, want ACTIVE", e)
+	}
+	s.work("a") // the job keeps its type
+	s.work("c")
+	s.state(k, "COMPLETED")
+}
+
+// Ended instances beyond the limit, and those older than the age, are not found any more; running ones stay.
+func TestHistory(t *testing.T) {
+	s := open(t, engine.Config{HistoryLimit: 2}, bpmnModel(chain("p", service("a", "a"))))
+	waits := s.start("p")
+	first := s.job("a").GetKey()
+	var keys []int64
+	for range 3 {
+		keys = append(keys, s.start("p"))
+		s.work("a")
+	}
+	s.instances(object{}, waits, keys[1], keys[2])
+	s.refused("GET", fmt.Sprintf("/process-instances/%d", keys[0]), "", 404, "not found")
+	if got := s.find("jobs", object{}, "processInstanceKey"); len(got) != 3 || slices.Contains(got, fmt.Sprint(keys[0])) {
+		t.Errorf("jobs of instances %v", got)
+	}
+	if _, err := s.CompleteJob(t.Context(), &pb.CompleteJobRequest{JobKey: first}); err != nil {
+		t.Fatal(err)
+	}
+	s.instances(object{}, waits, keys[2])
+
+	dir := t.TempDir()
+	cfg := engine.Config{DataDir: dir, HistoryAge: time.Hour}
+	s = open(t, cfg, bpmnModel(chain("p", service("a", "a"))))
+	old := s.start("p")
+	s.work("a")
+	if err := s.e.AdvanceClock(40 * time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	young := s.start("p")
+	s.work("a")
+	if err := s.e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, cfg)
+	s.instances(object{}, old, young)
+	if err := s.e.AdvanceClock(30 * time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	s.instances(object{}, young)
+	if _, err := engine.Start(engine.Config{HistoryAge: -1}); err == nil || !strings.Contains(err.Error(), "HistoryAge") {
+		t.Errorf("HistoryAge -1: %v, want a refusal", err)
+	}
 }

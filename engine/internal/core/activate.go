@@ -92,13 +92,15 @@ func (c *Core) activateProcess(e *Element) {
 func (c *Core) activateSubprocess(e *Element) {
 	n := e.Node
 	if len(e.startNodes) > 0 {
-		c.startAt(e, e.startNodes, e.given)
+		nodes, given := e.startNodes, e.given
+		e.startNodes, e.given = nil, nil
+		c.startAt(e, nodes, given)
 		return
 	}
 	if e.espStart != nil {
 		s := c.newElement(e.espStart, e)
 		s.doc, s.triggered = e.doc, true
-		e.doc = nil
+		e.espStart, e.doc = nil, nil
 		c.push(opActivate, s)
 		return
 	}

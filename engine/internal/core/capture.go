@@ -16,10 +16,10 @@ import (
 type Capture struct {
 	core      savedCore // what is few; its long lists are empty
 	elements  []heldElement
-	instances []savedInstance
+	instances []heldInstance
 	jobs      []savedJob
 	incidents []savedIncident
-	variables []savedVariable
+	variables []heldVariable
 	tasks     []savedTask
 }
 
@@ -41,8 +41,8 @@ func (c *Core) Capture() (*Capture, error) {
 			Now: stampOf(c.now), Started: stampOf(c.started), LastKey: c.lastKey, Seq: c.seq, Random: random, LastVersion: maps.Clone(c.lastVersion),
 			Processes: make([]savedProcess, 0, len(c.procOrder)), History: h,
 		},
-		elements: saveAll(&c.elemOrder, holdElement), instances: saveAll(&c.instOrder, saveInstance), jobs: saveAll(&c.jobOrder, saveJob),
-		incidents: saveAll(&c.incOrder, saveIncident), variables: saveAll(&c.varOrder, saveVariable), tasks: saveAll(&c.taskOrder, saveTask),
+		elements: saveAll(&c.elemOrder, holdElement), instances: saveAll(&c.instOrder, holdInstance), jobs: saveAll(&c.jobOrder, saveJob),
+		incidents: saveAll(&c.incOrder, saveIncident), variables: saveAll(&c.varOrder, holdVariable), tasks: saveAll(&c.taskOrder, saveTask),
 	}
 	for _, p := range c.procOrder {
 		s.core.Processes = append(s.core.Processes, saveProcess(p))
@@ -56,7 +56,7 @@ func (c *Core) Capture() (*Capture, error) {
 	for _, list := range c.starts {
 		for _, sub := range list {
 			if !sub.closed {
-				s.core.Starts = append(s.core.Starts, saveSub(sub))
+				s.core.Starts = append(s.core.Starts, holdSub(sub).save())
 			}
 		}
 	}
@@ -81,21 +81,26 @@ func (s *Capture) WriteTo(w io.Writer) (int64, error) {
 		return 0, e.err
 	}
 	e.buf.Truncate(e.buf.Len() - 1) // the closing brace: the lists follow
-	list(e, "instances", slices.Values(s.instances))
-	list(e, "elements", func(yield func(savedElement) bool) {
-		for _, h := range s.elements {
-			if !yield(h.save()) {
-				return
-			}
-		}
-	})
+	list(e, "instances", saved(s.instances))
+	list(e, "elements", saved(s.elements))
 	list(e, "jobs", slices.Values(s.jobs))
 	list(e, "incidents", slices.Values(s.incidents))
-	list(e, "variables", slices.Values(s.variables))
+	list(e, "variables", saved(s.variables))
 	list(e, "tasks", slices.Values(s.tasks))
 	e.buf.WriteString("}\n")
 	e.flush(0)
 	return e.written, e.err
+}
+
+// saved yields what is held in the form in which it is written.
+func saved[S any, H interface{ save() S }](held []H) iter.Seq[S] {
+	return func(yield func(S) bool) {
+		for _, h := range held {
+			if !yield(h.save()) {
+				return
+			}
+		}
+	}
 }
 
 // pieces is JSON that is written while it is made; after an error it makes nothing.

@@ -4,6 +4,7 @@ package core
 // inside it. Each is triggered once.
 type compensation struct {
 	node   *Node
+	muted  bool // its own handler does not count: a migration dropped it
 	inside []*compensation
 }
 
@@ -59,7 +60,7 @@ func (comp *compensation) handlers(list []*Node) []*Node {
 	for _, in := range comp.inside {
 		list = in.handlers(list)
 	}
-	if comp.node.handler != nil {
+	if comp.node.handler != nil && !comp.muted {
 		list = append(list, comp.node.handler)
 	}
 	return list

@@ -35,47 +35,40 @@ func (c *Core) subscribe(e *Element) error {
 
 // prepareAll evaluates all catch events of e and opens none.
 func (c *Core) prepareAll(e *Element) ([]*Subscription, error) {
-	n := e.Node
 	var all []*Subscription
-	add := func(node *Node) error {
-		s, err := c.prepare(e, node)
+	for _, n := range opens(e, e.Node) {
+		s, err := c.prepare(e, n)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if s != nil {
 			all = append(all, s)
 		}
-		return nil
-	}
-	if !e.Inner {
-		for _, b := range n.boundary {
-			if err := add(b); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if !e.Body {
-		for _, esp := range n.eventSubs {
-			for _, s := range esp.starts {
-				if err := add(s); err != nil {
-					return nil, err
-				}
-			}
-		}
-		if n.Kind == bpmn.KindEventBasedGateway {
-			for _, f := range n.out {
-				if err := add(f.to); err != nil {
-					return nil, err
-				}
-			}
-		}
-		if n.Kind == bpmn.KindCatchEvent || n.Kind == bpmn.KindReceiveTask {
-			if err := add(n); err != nil {
-				return nil, err
-			}
-		}
 	}
 	return all, nil
+}
+
+// opens lists the catch events that are open while e is active at n.
+func opens(e *Element, n *Node) []*Node {
+	var all []*Node
+	if !e.Inner {
+		all = append(all, n.boundary...)
+	}
+	if e.Body {
+		return all
+	}
+	for _, esp := range n.eventSubs {
+		all = append(all, esp.starts...)
+	}
+	if n.Kind == bpmn.KindEventBasedGateway {
+		for _, f := range n.out {
+			all = append(all, f.to)
+		}
+	}
+	if n.Kind == bpmn.KindCatchEvent || n.Kind == bpmn.KindReceiveTask {
+		all = append(all, n)
+	}
+	return all
 }
 
 // prepare evaluates one catch event; nil for events that need no subscription (error, escalation, compensation).

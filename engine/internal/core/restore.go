@@ -214,7 +214,7 @@ func (r *restorer) links(s *savedCore) {
 func (r *restorer) comps(p *Process, list []savedComp) []*compensation {
 	var out []*compensation
 	for _, x := range list {
-		out = append(out, &compensation{r.node(p, x.Node), r.comps(p, x.Inside)})
+		out = append(out, &compensation{r.node(p, x.Node), x.Muted, r.comps(p, x.Inside)})
 	}
 	return out
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -92,6 +91,7 @@ type savedElement struct {
 
 type savedComp struct {
 	Node   string
+	Muted  bool        `json:",omitempty"`
 	Inside []savedComp `json:",omitempty"`
 }
 
@@ -177,17 +177,6 @@ func saveProcess(p *Process) savedProcess {
 	return savedProcess{Key: p.Key, Deployment: p.Deployment, ID: p.ID, Resource: p.Resource, Version: p.Version, XML: p.XML, At: stampOf(p.At), Deleted: p.Deleted}
 }
 
-func saveInstance(i *Instance) savedInstance {
-	s := savedInstance{Key: i.Key, Process: i.Process.Key, Depth: i.Depth, Lock: i.lock, CorrKey: i.corrKey, StartDoc: i.startDoc, Starts: ids(i.starts), Start: idOf(i.start), StopAfter: i.stopAfter, Tags: i.tags}
-	if i.Caller != nil {
-		s.Caller = i.Caller.Key
-	}
-	if i.Root.ended() {
-		s.Start, s.StartDoc, s.Starts, s.StopAfter = "", nil, nil, nil
-	}
-	return s
-}
-
 func idOf(n *Node) string {
 	if n == nil {
 		return ""
@@ -203,99 +192,12 @@ func ids(nodes []*Node) []string {
 	return out
 }
 
-// heldElement is an element instance at the moment of a capture: what never
-// changes is read from it later, what changes is copied.
-type heldElement struct {
-	el      *Element
-	node    *Node
-	process int64 // of the node, when it is not the instance's
-	state   State
-	end     time.Time
-	more    *savedElement // what only elements that have not ended hold; nil when there is nothing of it
-}
-
-func holdElement(e *Element) heldElement {
-	h := heldElement{el: e, node: e.Node, state: e.State, end: e.End}
-	if p := e.Node.Proc.Key; p != e.Inst.Process.Key {
-		h.process = p
-	}
-	if e.ended() { // what is left there is never looked at again
-		return h
-	}
-	plain := e.doc == nil && e.waiting == 0 && e.joins == nil && !e.interrupted && e.comps == nil && e.loop == nil && e.subs == nil && !e.triggered &&
-		e.espStart == nil && e.startNodes == nil && e.given == nil && e.throw == nil && e.pending == 0 && e.chosen == nil && !e.localDoc
-	if plain {
-		return h
-	}
-	s := &savedElement{Doc: e.doc, Waiting: e.waiting, Interrupted: e.interrupted, Comps: saveComps(e.comps),
-		Triggered: e.triggered, EspStart: idOf(e.espStart), StartNodes: ids(e.startNodes), Given: e.given, Pending: e.pending, LocalDoc: e.localDoc}
-	for n, tokens := range e.joins {
-		if s.Joins == nil {
-			s.Joins = map[string][]int{}
-		}
-		s.Joins[n.ID] = slices.Clone(tokens)
-	}
-	if l := e.loop; l != nil {
-		s.Loop = &savedLoop{l.total, l.created, l.completed, l.terminated, slices.Clone(l.output)}
-	}
-	for _, sub := range e.subs {
-		if !sub.closed {
-			s.Subs = append(s.Subs, saveSub(sub))
-		}
-	}
-	if e.throw != nil {
-		s.Throw = e.throw.Key
-	}
-	for _, f := range e.chosen {
-		s.Chosen = append(s.Chosen, slices.Index(e.Node.out, f))
-	}
-	h.more = s
-	return h
-}
-
-// save reads nothing of the element that can change after the capture.
-func (h heldElement) save() savedElement {
-	var s savedElement
-	if h.more != nil {
-		s = *h.more
-	}
-	e := h.el
-	s.Key, s.Instance, s.Process, s.Node, s.State = e.Key, e.Inst.Key, h.process, h.node.ID, h.state
-	s.Start, s.End, s.Body, s.Inner = stampOf(e.Start), stampOf(h.end), e.Body, e.Inner
-	if e.Parent != nil {
-		s.Parent = e.Parent.Key
-	}
-	if h.state < Completed {
-		s.LoopIndex = e.loopIndex
-	}
-	return s
-}
-
 func saveComps(list []*compensation) []savedComp {
 	var out []savedComp
 	for _, c := range list {
-		out = append(out, savedComp{c.node.ID, saveComps(c.inside)})
+		out = append(out, savedComp{c.node.ID, c.muted, saveComps(c.inside)})
 	}
 	return out
-}
-
-func saveSub(sub *Subscription) savedSub {
-	f := sub.fire
-	s := savedSub{Key: sub.Key, Process: sub.node.Proc.Key, Node: sub.node.ID, Name: sub.name, CorrKey: sub.corrKey, Timer: saveTimer(sub.timer),
-		Repeats: f.repeats, Months: f.every.months, Days: f.every.days, Every: int64(f.every.d)}
-	if !f.due.IsZero() {
-		s.Due = stampOf(f.due)
-		if zone, offset := f.due.Zone(); f.due.Location() != time.UTC {
-			s.Zone, s.ZoneOffset = f.due.Location().String(), offset
-			if strings.TrimSpace(s.Zone) == "" {
-				s.Zone = "offset" + zone
-			}
-		}
-	}
-	if k := f.cron; k != nil {
-		s.Cron = &savedCron{k.sec, k.min, k.hour, k.dom, k.month, k.dow, k.anyDom, k.anyDow}
-	}
-	return s
 }
 
 func saveJob(j *Job) savedJob {
@@ -309,10 +211,6 @@ func saveIncident(i *Incident) savedIncident {
 		s.Job = i.Job.Key
 	}
 	return s
-}
-
-func saveVariable(v *Variable) savedVariable {
-	return savedVariable{v.Key, v.Scope.Key, v.Name, v.Value}
 }
 
 func saveTask(t *UserTask) savedTask {
