@@ -59,6 +59,21 @@ func badFilter(name string) error {
 	return problemf(http.StatusBadRequest, "Request property [filter.%s] cannot be parsed", name)
 }
 
+// equality reports an object of operators that says no more than a plain value:
+// what clients of 8.9 send in its place, with empty lists beside it.
+func equality(raw json.RawMessage) bool {
+	var ops map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &ops); err != nil || ops["$eq"] == nil {
+		return false
+	}
+	for op, arg := range ops {
+		if op != "$eq" && (op != "$in" && op != "$notIn" || string(bytes.TrimSpace(arg)) != "[]") {
+			return false
+		}
+	}
+	return true
+}
+
 func parseOperator(name string, k kind, op string, arg json.RawMessage) (matcher, error) {
 	switch op {
 	case "$exists":

@@ -157,7 +157,7 @@ func (s *searchable[T]) predicate(filter map[string]json.RawMessage, or bool) (f
 		if !ok {
 			return nil, badFilter(name)
 		}
-		if trimmed := bytes.TrimSpace(raw); (f.kind == kindBool || s.plain[name]) && len(trimmed) > 0 && trimmed[0] == '{' {
+		if trimmed := bytes.TrimSpace(raw); (f.kind == kindBool || s.plain[name] && !equality(raw)) && len(trimmed) > 0 && trimmed[0] == '{' {
 			return nil, badFilter(name)
 		}
 		match, err := parseFilter(name, f.kind, raw)
