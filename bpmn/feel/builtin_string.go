@@ -109,15 +109,16 @@ func (m *machine) long(v Value) string {
 	return s
 }
 
-// substring counts characters; 1 is the first, -1 the last.
+// substring counts characters; 1 is the first, -1 the last. The specification
+// names no position 0; feel-scala counts it from the end, like the negative ones, and finds nothing there.
 func substring(m *machine, a []Value) Value {
 	runes := []rune(m.long(a[0]))
 	from, ok := index(a[1], len(runes))
 	if !ok {
-		if i, whole := a[1].Int(); whole && i != 0 {
+		if _, whole := a[1].Int(); whole {
 			return StringValue("")
 		}
-		return m.fail("substring", fmt.Sprintf("start position '%s' is not a whole number other than 0", a[1]))
+		return m.fail("substring", fmt.Sprintf("start position '%s' is not a whole number", a[1]))
 	}
 	to := len(runes)
 	if len(a) > 2 {

@@ -52,7 +52,7 @@ func TestBuiltins(t *testing.T) {
 			{`log(1)`, `0`}, {`exp(0)`, `1`}, {`odd(5)`, `true`}, {`odd(-5)`, `true`}, {`even(2)`, `true`}, {`even(1.5)`, `false`}, {`random number() < 1`, `true`}, {`decimal(1, 99999)`, `null`}, {`exp(99999)`, `null`},
 		}},
 		{"string", [][2]string{
-			{`substring("foobar", 3)`, `"obar"`}, {`substring("foobar", 3, 3)`, `"oba"`}, {`substring("foobar", -2, 1)`, `"a"`}, {`substring(string: "foobar", start position: 3, length: 2)`, `"ob"`}, {`substring("a", 0)`, `null`}, {`substring("a", 5)`, `""`},
+			{`substring("foobar", 3)`, `"obar"`}, {`substring("foobar", 3, 3)`, `"oba"`}, {`substring("foobar", -2, 1)`, `"a"`}, {`substring(string: "foobar", start position: 3, length: 2)`, `"ob"`}, {`substring("foobar", 0)`, `""`}, {`substring("foobar", 0, 3)`, `""`}, {`substring("foobar", 1.5)`, `null`}, {`substring("a", 5)`, `""`},
 			{`string length("foo")`, `3`}, {`string length("😀")`, `1`}, {`upper case("aBc")`, `"ABC"`}, {`lower case("aBc")`, `"abc"`}, {`substring before("foobar", "bar")`, `"foo"`}, {`substring before("foobar", "x")`, `""`},
 			{`substring after("foobar", "ob")`, `"ar"`}, {`substring after("foobar", "")`, `"foobar"`}, {`contains("foobar", "of")`, `false`}, {`starts with("foobar", "fo")`, `true`}, {`ends with("foobar", "r")`, `true`}, {`matches("foobar", "^fo*bar")`, `true`},
 			{`matches("FOO", "foo", "i")`, `true`}, {`matches("a", "(")`, `null`}, {`replace("abcd", "(ab)|(a)", "[1=$1][2=$2]")`, `"[1=ab][2=]cd"`}, {`replace("0123456789", "(\d{3})(\d{3})(\d{4})", "($1) $2-$3")`, `"(012) 345-6789"`},

@@ -135,7 +135,8 @@ func lex(src string) ([]token, error) {
 
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
-// lexNumber reads digits[.digits][e[+-]digits]; "1..5" holds the number 1.
+// lexNumber reads digits[.digits]; "1..5" holds the number 1. An exponent is not
+// part of it: feel-scala, which Zeebe evaluates with, reads none, though DMN 1.5 (rule 35) allows one.
 func lexNumber(src string, i int) int {
 	digits := func() {
 		for i < len(src) && isDigit(src[i]) {
@@ -146,16 +147,6 @@ func lexNumber(src string, i int) int {
 	if i+1 < len(src) && src[i] == '.' && isDigit(src[i+1]) {
 		i++
 		digits()
-	}
-	if i < len(src) && (src[i] == 'e' || src[i] == 'E') {
-		j := i + 1
-		if j < len(src) && (src[j] == '+' || src[j] == '-') {
-			j++
-		}
-		if j < len(src) && isDigit(src[j]) {
-			i = j
-			digits()
-		}
 	}
 	return i
 }
