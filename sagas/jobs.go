@@ -202,6 +202,13 @@ type closeOut struct {
 
 // jobClose ends the saga: final state, final answer, the domain's last word.
 func (s *Sagas) jobClose(ctx context.Context, tx *outbox.Tx, job worker.Job[closeIn]) (closeOut, error) {
+	// A forward step whose element was terminated may be inside its transaction still. It commits before we look at the ledger, or
+	// finds the saga closed: between the two its effect would stand for ever, with nobody who knows of it (path rules 10, 14).
+	if !rule.Off(10) {
+		if _, err := tx.Exec(ctx, s.sql.lockExclusive, job.SagaID); err != nil {
+			return closeOut{}, err
+		}
+	}
 	row, err := s.read(ctx, tx, job.SagaID)
 	if err != nil {
 		return closeOut{}, notFoundIsNotMine(err)
