@@ -55,7 +55,7 @@ type house struct {
 	builds atomic.Int64
 	runs   atomic.Int64 // forward handlers that ran, of any build
 	undos  chan string  // what compensations were given
-	mute   atomic.Bool  // completions do not reach the engine
+	mute   atomic.Bool  // answers do not reach the engine
 }
 
 func newHouse(t *testing.T, models ...enginetest.Model) *house {
@@ -67,12 +67,14 @@ func newHouse(t *testing.T, models ...enginetest.Model) *house {
 			t.Fatal(err)
 		}
 	}
-	h.env.Engine().Intercept("CompleteJob", func(ctx context.Context, _ any, next func(context.Context) (any, error)) (any, error) {
-		if h.mute.Load() {
-			return nil, errors.New("no way through")
-		}
-		return next(ctx)
-	})
+	for _, answer := range []string{"CompleteJob", "ThrowError"} {
+		h.env.Engine().Intercept(answer, func(ctx context.Context, _ any, next func(context.Context) (any, error)) (any, error) {
+			if h.mute.Load() {
+				return nil, errors.New("no way through")
+			}
+			return next(ctx)
+		})
+	}
 	var err error
 	if h.conn, err = zeebe.Dial(zeebe.Config{Address: h.env.Addr(), Plaintext: true}); err != nil {
 		t.Fatal(err)
@@ -312,6 +314,17 @@ func TestChanging_undeclaredCode(t *testing.T) {
 	p.WantIncident("reserve", `error code "FULL" is not one of those the handler declares`)
 }
 
+// Rule 5: a code that the new build gave up is still thrown where the old build had recorded it, so the model keeps catching it.
+func TestChanging_codeGone(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, model(catchFull))
+	p := h.create(nil)
+	h.leave(refuses("FULL"))
+	h.build(forward[first](h, "new", "room.reserve", "room.cancel"))
+	p.WantCompleted().WantPath("full", "fullEnd").WantNoIncidents()
+	h.wantRuns(0)
+}
+
 // Rule 6: the new build undoes what the old one did, from the recorded input; a field that is new is empty there.
 func TestChanging_undoOfOldEffect(t *testing.T) {
 	t.Parallel()
@@ -392,6 +405,36 @@ func TestChanging_shape(t *testing.T) {
 	h.build(forward[first](h, "new", "room.reserve", "room.cancel"))
 	p.WantIncident("reserve", "is under way as an external one")
 	h.wantRuns(0)
+}
+
+// Rule 9: what the transactional build finished is answered from the record by an external one, and nobody is called.
+func TestChanging_shape_done(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, model(""))
+	p := h.create(nil)
+	h.leave(forward[first](h, "old", "room.reserve", "room.cancel"))
+	h.build(func(mux *worker.Mux) {
+		mux.Handle("room.reserve", worker.External(worker.Remote[first, held, held]{
+			Call:   func(context.Context, worker.Call[first]) (held, error) { h.runs.Add(1); return held{ID: "new"}, nil },
+			Settle: func(_ context.Context, _ *worker.Tx, _ worker.Job[first], res held) (held, error) { return res, nil },
+		}, worker.KeyValidFor(time.Hour), worker.NotCompensable("a test")))
+	})
+	p.WantActive("wait").WantVariable("room", "old").WantNoIncidents()
+	h.wantRuns(1)
+}
+
+// Rule 10: a repeat is given the output that the old build recorded, whatever the new one would give.
+func TestChanging_outputField_repeat(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, model(""))
+	p := h.create(nil)
+	h.leave(forward[first](h, "old", "room.reserve", "room.cancel"))
+	h.build(func(mux *worker.Mux) {
+		mux.Handle("room.reserve", worker.Transactional(func(context.Context, *worker.Tx, worker.Job[first]) (map[string]string, error) {
+			return map[string]string{"roomId": "new"}, nil
+		}, worker.NoEffect()))
+	})
+	p.WantActive("wait").WantVariable("room", "old").WantNoIncidents()
 }
 
 // Rule 10: an output field that the model maps becomes null when a build no longer gives it; the engine says nothing.

@@ -1,11 +1,15 @@
 package workertest
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/vitrip/journeyman/internal/crash"
+	"github.com/vitrip/journeyman/internal/postgres"
 )
 
 // Point names a place on the way of an effect where a process may die. Every
@@ -87,3 +91,12 @@ func (h *Held) Reached() <-chan struct{} { return h.reached }
 
 // Release lets the goroutine go on. It may be called more than once.
 func (h *Held) Release() { h.release() }
+
+// AdvanceClock moves the clock of a worker's tables forward: leases run out, retention passes. schema "" is "journeyman". The
+// engine has a clock of its own; move it too where a job's time-out matters.
+func AdvanceClock(t testing.TB, pool *pgxpool.Pool, schema string, by time.Duration) {
+	t.Helper()
+	if err := postgres.AdvanceClock(context.WithoutCancel(t.Context()), pool, postgres.SchemaOr(schema), by); err != nil {
+		t.Fatalf("workertest: move the clock by %s: %v", by, err)
+	}
+}
