@@ -62,14 +62,7 @@ func (c *consumer) Fetch(ctx context.Context) (events.Delivery, error) {
 		return events.Delivery{}, fmt.Errorf("kafka: fetch: %w", err)
 	}
 	c.fetched(partition{m.Topic, m.Partition}, m.Offset)
-	d := events.Delivery{
-		Record:   events.Record{Topic: m.Topic, Key: string(m.Key), Body: m.Value, Headers: make([]events.Header, len(m.Headers))},
-		Position: events.Position{Topic: m.Topic, Partition: m.Partition, Offset: m.Offset}, Time: m.Time,
-	}
-	for i, h := range m.Headers {
-		d.Headers[i] = events.Header{Name: h.Key, Value: string(h.Value)}
-	}
-	return d, nil
+	return delivery(m), nil
 }
 
 func (c *consumer) fetched(p partition, offset int64) {
