@@ -20,8 +20,14 @@
 //
 // # Faults
 //
-// [Engine.Intercept] stands between the client and any gRPC method: it can
-// fail a call, delay it, run it and lose the answer, or run it twice.
+// [Engine.Intercept] stands between the client and any gRPC method,
+// [Engine.InterceptREST] between the client and any route: they can fail a call,
+// delay it, run it and lose the answer, or run it twice.
+//
+// # History
+//
+// Process instances that have ended stay searchable until there are
+// [Config.HistoryLimit] newer ones, or for [Config.HistoryAge].
 //
 // # Structure
 //

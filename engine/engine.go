@@ -95,7 +95,7 @@ func Start(cfg Config) (*Engine, error) {
 	if restLis != nil {
 		e.restAddr = restLis.Addr().String()
 		e.http = &http.Server{
-			Handler:           rest.New(e.broker, compat85, version, host, port),
+			Handler:           e.faults.rest(rest.New(e.broker, compat85, version, host, port)),
 			ReadHeaderTimeout: 10 * time.Second,
 		}
 		e.wg.Go(func() {

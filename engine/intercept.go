@@ -31,9 +31,10 @@ type intercepted struct {
 
 // faults holds the installed interceptors.
 type faults struct {
-	log  zerolog.Logger
-	mu   sync.RWMutex
-	list []*intercepted
+	log    zerolog.Logger
+	mu     sync.RWMutex
+	list   []*intercepted
+	routes []*interceptedRoute
 }
 
 // Intercept installs fn for a gRPC method such as "CompleteJob", or for all
