@@ -3,7 +3,6 @@ package dedup
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -73,22 +72,4 @@ func (s *Store) CloseAttempt(ctx context.Context, db DB, p Process, cluster stri
 // QueueDropAttempts adds the end of all attempts of a job, for the transaction that records its outcome or its operator's retry.
 func (s *Store) QueueDropAttempts(b *pgx.Batch, cluster string, jobKey int64) {
 	b.Queue(s.q.dropAttempt, cluster, jobKey)
-}
-
-// Purge deletes up to limit operations whose retention is over, and old attempts; it never waits for a lock (spec D4). unless
-// are SQL conditions on operation o under which a row stays: a command or an open saga that points to it (path rule 25).
-func (s *Store) Purge(ctx context.Context, db DB, limit int, unless ...string) (int64, error) {
-	var more strings.Builder
-	for _, u := range unless {
-		more.WriteString(" AND NOT (" + u + ")")
-	}
-	tag, err := db.Exec(ctx, strings.ReplaceAll(s.q.purge, "{{unless}}", more.String()), limit)
-	if err != nil {
-		return 0, fmt.Errorf("purge operations: %w", err)
-	}
-	if _, err := exec(ctx, db, "purge attempts", s.q.purgeAttempts, 7*24*time.Hour, limit); err != nil {
-		return tag.RowsAffected(), err
-	}
-	_, err = exec(ctx, db, "purge processes", s.q.purgeProcesses, 24*time.Hour)
-	return tag.RowsAffected(), err
 }

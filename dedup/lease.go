@@ -35,8 +35,9 @@ const (
 )
 
 // StoreLate stores the result of a call that came back after its lease was lost. It opens the undo of a revoked operation again if
-// that had found nothing (path rule 11), and lets one that goes on resume from the result, which nobody else may know.
-func (s *Store) StoreLate(ctx context.Context, db DB, operationID string, result json.RawMessage) (late Late, err error) {
+// that had found nothing (path rule 11), and lets one that goes on resume from the result, which nobody else may know. When the
+// caller has not undone it within grace, [Store.AskDue] gives it to somebody else.
+func (s *Store) StoreLate(ctx context.Context, db DB, operationID string, result json.RawMessage, grace time.Duration) (late Late, err error) {
 	b := &pgx.Batch{}
 	is := func(l Late) func(pgconnTag) error {
 		return func(t pgconnTag) error {
@@ -46,7 +47,7 @@ func (s *Store) StoreLate(ctx context.Context, db DB, operationID string, result
 			return nil
 		}
 	}
-	b.Queue(s.q.late, operationID, doc(result)).Exec(is(LateUndo))
+	b.Queue(s.q.late, operationID, doc(result), grace).Exec(is(LateUndo))
 	b.Queue(s.q.resumed, operationID, doc(result)).Exec(is(LateResumed))
 	b.Queue(s.q.reopen, operationID+UndoSuffix)
 	if err := db.SendBatch(ctx, b).Close(); err != nil {
@@ -55,9 +56,10 @@ func (s *Store) StoreLate(ctx context.Context, db DB, operationID string, result
 	return late, nil
 }
 
-// NotHappened records that the call certainly did nothing: it may be made again by the job; false = the lease is lost.
-func (s *Store) NotHappened(ctx context.Context, db DB, operationID string, fence int64, reason, message string) (bool, error) {
-	return exec(ctx, db, "record that nothing happened", s.q.notHappened, operationID, fence, reason, message)
+// NotHappened records that the call certainly did nothing: it may be made again by the job; false = the lease is lost. again is
+// when the other system is to be asked once more, should no job have come by then; nil = never.
+func (s *Store) NotHappened(ctx context.Context, db DB, operationID string, fence int64, reason, message string, again *time.Duration) (bool, error) {
+	return exec(ctx, db, "record that nothing happened", s.q.notHappened, operationID, fence, reason, message, again)
 }
 
 // Refuse stores an outcome that refuses after the effect: the undo runs before it is told (path rule 17).
@@ -77,4 +79,25 @@ func (s *Store) Expired(ctx context.Context, db DB, jobTypes []string, cluster s
 		return nil, fmt.Errorf("take expired leases: %w", err)
 	}
 	return ops, nil
+}
+
+// AskDue takes up to limit operations of these job types and this cluster about which the other system is to be asked again, or
+// whose late effect nobody has undone. Each is left alone by others for the length of lease.
+func (s *Store) AskDue(ctx context.Context, db DB, jobTypes []string, cluster string, limit int, lease time.Duration) ([]Operation, error) {
+	rows, err := db.Query(ctx, s.q.askDue, jobTypes, cluster, limit, lease)
+	if err != nil {
+		return nil, fmt.Errorf("take operations to ask about: %w", err)
+	}
+	ops, err := pgx.CollectRows(rows, scan)
+	if err != nil {
+		return nil, fmt.Errorf("take operations to ask about: %w", err)
+	}
+	return ops, nil
+}
+
+// Asked records that the other system was asked: times is 1 when it said that nothing happened. again is when it is asked next, nil
+// = never.
+func (s *Store) Asked(ctx context.Context, db DB, operationID string, times int, again *time.Duration) error {
+	_, err := exec(ctx, db, "record that the other system was asked", s.q.asked, operationID, times, again)
+	return err
 }

@@ -61,7 +61,7 @@ type Finish struct {
 	OperationID string
 	Fence       int64
 	Outcome     Outcome
-	Retain      time.Duration
+	Retention
 }
 
 // QueueFinishes is [Store.QueueFinish] for several transactional operations, all claimed in this transaction.
@@ -70,12 +70,13 @@ func (s *Store) QueueFinishes(b *pgx.Batch, ends []Finish) {
 	text := func() []string { return make([]string, n) }
 	ids, class, reason, code, message := text(), text(), text(), text(), text()
 	fences, sizes := make([]int64, n), make([]int32, n)
-	vars, hashes, retain := make([]*string, n), make([][]byte, n), make([]time.Duration, n)
+	vars, hashes, retain, keep := make([]*string, n), make([][]byte, n), make([]time.Duration, n), make([]*time.Duration, n)
 	for i, e := range ends {
 		ids[i], fences[i], class[i], reason[i], code[i], message[i] = e.OperationID, e.Fence, string(e.Outcome.Class), e.Outcome.Reason, e.Outcome.Code, e.Outcome.Message
-		vars[i], hashes[i], sizes[i], retain[i] = docText(e.Outcome.Variables), Hash(e.Outcome), int32(len(e.Outcome.Variables)), e.Retain //nolint:gosec // bounded by the engine's message size
+		vars[i], hashes[i], sizes[i], retain[i] = docText(e.Outcome.Variables), Hash(e.Outcome), int32(len(e.Outcome.Variables)), e.For //nolint:gosec // bounded by the engine's message size
+		keep[i] = e.keep()
 	}
-	b.Queue(s.q.finishes, ids, fences, class, reason, code, message, vars, hashes, sizes, retain)
+	b.Queue(s.q.finishes, ids, fences, class, reason, code, message, vars, hashes, sizes, retain, keep)
 }
 
 // QueueDropAttemptsOf is [Store.QueueDropAttempts] for several jobs.

@@ -34,11 +34,11 @@ func TestStore_many(t *testing.T) {
 		s.QueueClaim(b, claim("one"))
 		s.QueueClaim(b, dedup.Claim{OperationID: "bare-1", State: dedup.Claimed})
 		won = s.QueueClaims(b, []dedup.Claim{claim("two"), claim("one"), bare, claim("two"), claim("gone")})
-		s.QueueFinish(b, "one", 1, dedup.EffectNone, out, len(out.Variables), time.Hour)
-		s.QueueFinish(b, "bare-1", 1, dedup.EffectNone, dedup.Outcome{Class: outcome.Success}, 0, time.Hour)
+		s.QueueFinish(b, "one", 1, dedup.EffectNone, out, len(out.Variables), dedup.Retention{For: time.Hour})
+		s.QueueFinish(b, "bare-1", 1, dedup.EffectNone, dedup.Outcome{Class: outcome.Success}, 0, dedup.Retention{For: time.Hour})
 		s.QueueFinishes(b, []dedup.Finish{
-			{OperationID: "two", Fence: 1, Outcome: out, Retain: time.Hour}, {OperationID: "bare-2", Fence: 1, Outcome: dedup.Outcome{Class: outcome.Success}, Retain: time.Hour},
-			{OperationID: "gone", Fence: 2, Outcome: out, Retain: time.Hour}, // not the fence it was claimed with
+			{OperationID: "two", Fence: 1, Outcome: out, Retention: dedup.Retention{For: time.Hour}}, {OperationID: "bare-2", Fence: 1, Outcome: dedup.Outcome{Class: outcome.Success}, Retention: dedup.Retention{For: time.Hour}},
+			{OperationID: "gone", Fence: 2, Outcome: out, Retention: dedup.Retention{For: time.Hour}}, // not the fence it was claimed with
 		})
 		s.QueueUnclaim(b, []string{"gone", "two"})
 		s.QueueUsedBy(b, "c", []int64{6, 99, 0}, used)

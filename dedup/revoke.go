@@ -37,9 +37,10 @@ func (s *Store) QueueRevokeRow(b *pgx.Batch, operationID string, fence int64, re
 	b.Queue(s.q.revokeRow, operationID, fence, reason, retain)
 }
 
-// Found records what Resolve found behind a revoked operation: EffectKnown with its result, or EffectNone.
-func (s *Store) Found(ctx context.Context, db DB, operationID string, fence int64, effect Effect, result json.RawMessage) (bool, error) {
-	return exec(ctx, db, "record what the other system says", s.q.found, operationID, fence, string(effect), doc(result))
+// Found records what Resolve found behind a revoked operation: EffectKnown with its result, or EffectNone. again is when the other
+// system is to be asked once more, nil = never (see [Store.AskDue]).
+func (s *Store) Found(ctx context.Context, db DB, operationID string, fence int64, effect Effect, result json.RawMessage, again *time.Duration) (bool, error) {
+	return exec(ctx, db, "record what the other system says", s.q.found, operationID, fence, string(effect), doc(result), again)
 }
 
 // QueueUndone adds the mark on the forward operation that its effect is undone.

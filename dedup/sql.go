@@ -10,6 +10,7 @@ type queries struct {
 	payload, finish, refuse, rerun, answered, resumed         string
 	revoke, revokeRow, found, undone, reopen, orphan          string
 	expired, purge, lookup, list, counts                      string
+	askDue, asked, lead, unlead                               string
 	beat, bye, openAttempts, alone, closeAttempt, dropAttempt string
 	purgeAttempts, purgeProcesses                             string
 }
@@ -45,9 +46,9 @@ func render(schema string) queries {
 			WHERE o.cluster = $1 AND o.process_instance_key = ANY ($2) AND o.process_instance_key <> 0 GROUP BY 1`),
 		finishes: r(`UPDATE {{schema}}.operation o SET state = 'done', effect = 'none', class = f.class, reason = f.reason, code = f.code, message = f.message,
 				variables = f.variables::json, result_hash = f.hash, bytes = f.bytes, owner = '', lease_until = NULL, settled_at = {{schema}}.now(),
-				expires_at = {{schema}}.now() + f.retain, answered_at = NULL, answered_job_key = 0
-			FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bytea[], $9::int[], $10::interval[])
-				AS f (id, fence, class, reason, code, message, variables, hash, bytes, retain)
+				expires_at = {{schema}}.now() + f.retain, keep = f.keep, answered_at = NULL, answered_job_key = 0
+			FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bytea[], $9::int[], $10::interval[], $11::interval[])
+				AS f (id, fence, class, reason, code, message, variables, hash, bytes, retain, keep)
 			WHERE o.operation_id = f.id AND o.fence = f.fence AND o.state = 'claimed'`),
 		dropAttempts: r(`DELETE FROM {{schema}}.operation_attempt WHERE cluster = $1 AND job_key = ANY ($2)`),
 		// Only within the transaction that claimed them.
@@ -73,21 +74,22 @@ func render(schema string) queries {
 		called: r(`UPDATE {{schema}}.operation SET state = 'called', effect = 'known', call_result = $3, lease_until = {{schema}}.now() + $4::interval
 			WHERE operation_id = $1 AND fence = $2 AND state = 'calling'`),
 		// Path rule 11: the call came back after the undo had looked.
-		late: r(`UPDATE {{schema}}.operation SET effect = 'known', call_result = $2, undone_at = NULL
+		late: r(`UPDATE {{schema}}.operation SET effect = 'known', call_result = $2, undone_at = NULL, ask_at = {{schema}}.now() + $3::interval,
+				ask_from = coalesce(ask_from, {{schema}}.now())
 			WHERE operation_id = $1 AND state = 'revoked' AND effect <> 'known'`),
 		// The call came back after its lease had been taken over: whoever has it now goes on from the result, whatever it was about to find.
 		resumed: r(`UPDATE {{schema}}.operation SET state = 'called', effect = 'known', call_result = $2, fence = fence + 1, owner = '', lease_until = {{schema}}.now(),
-				expires_at = NULL
+				expires_at = NULL, ask_at = NULL
 			WHERE operation_id = $1 AND state IN ('claimed', 'calling')`),
 		notHappened: r(`UPDATE {{schema}}.operation SET state = 'claimed', effect = 'none', owner = '', lease_until = NULL, reason = $3, message = $4,
-				expires_at = {{schema}}.now() + interval '90 days'
+				expires_at = {{schema}}.now() + interval '90 days', ask_at = {{schema}}.now() + $5::interval, ask_from = {{schema}}.now(), asked = 0
 			WHERE operation_id = $1 AND fence = $2 AND state = 'calling'`),
 		lockCall: r(`SELECT 1 FROM {{schema}}.operation WHERE operation_id = $1 AND (fence = $2 OR $4) AND state = $3 FOR UPDATE`),
 
 		payload: r(`UPDATE {{schema}}.operation SET payload = $2 WHERE operation_id = $1`),
 		finish: r(`UPDATE {{schema}}.operation SET state = 'done', effect = $3, class = $4, reason = $5, code = $6, message = $7, variables = $8,
 				result_hash = $9, bytes = $10, owner = '', lease_until = NULL, settled_at = {{schema}}.now(), expires_at = {{schema}}.now() + $11::interval,
-				answered_at = NULL, answered_job_key = 0
+				keep = $13::interval, answered_at = NULL, answered_job_key = 0
 			WHERE operation_id = $1 AND (fence = $2 OR $12) AND state IN ('claimed', 'calling', 'called', 'undoing')`),
 		refuse: r(`UPDATE {{schema}}.operation SET state = 'undoing', class = $3, reason = $4, code = $5, message = $6, variables = $7, lease_until = {{schema}}.now() + $8::interval
 			WHERE operation_id = $1 AND fence = $2 AND state = 'called'`),
@@ -112,9 +114,10 @@ func render(schema string) queries {
 				lease_until = CASE WHEN owner = '' AND NOT (effect = 'maybe' AND reason = 'unknown') THEN NULL ELSE lease_until END, owner = '',
 				settled_at = coalesce(settled_at, {{schema}}.now()), expires_at = {{schema}}.now() + $4::interval
 			WHERE operation_id = $1 AND fence = $2 AND state <> 'revoked'`),
-		found: r(`UPDATE {{schema}}.operation SET effect = $3, call_result = coalesce($4, call_result)
+		found: r(`UPDATE {{schema}}.operation SET effect = $3, call_result = coalesce($4, call_result), ask_at = {{schema}}.now() + $5::interval,
+				ask_from = {{schema}}.now(), asked = 0
 			WHERE operation_id = $1 AND fence = $2 AND state = 'revoked' AND effect = 'maybe'`),
-		undone: r(`UPDATE {{schema}}.operation SET undone_at = {{schema}}.now(), orphan = CASE WHEN orphan = '' THEN '' ELSE 'undone' END
+		undone: r(`UPDATE {{schema}}.operation SET undone_at = {{schema}}.now(), ask_at = NULL, orphan = CASE WHEN orphan = '' THEN '' ELSE 'undone' END
 			WHERE operation_id = $1 AND undone_at IS NULL`),
 		// The undo found nothing, and then the call landed: the same undo has something to do now.
 		reopen: r(`DELETE FROM {{schema}}.operation WHERE operation_id = $1 AND state = 'done' AND reason = 'nothing'`),
@@ -126,10 +129,28 @@ func render(schema string) queries {
 				AND job_type = ANY ($1) AND cluster = $2 ORDER BY lease_until LIMIT $3 FOR UPDATE SKIP LOCKED)
 			UPDATE {{schema}}.operation o SET fence = o.fence + 1, owner = $4, lease_until = {{schema}}.now() + $5::interval FROM due
 			WHERE o.operation_id = due.operation_id RETURNING {{columns}}`),
-		// Index operation_expires. Rows that somebody has locked are left for the next pass.
-		purge: r(`DELETE FROM {{schema}}.operation WHERE operation_id IN (SELECT o.operation_id FROM {{schema}}.operation o
-				WHERE o.expires_at <= {{schema}}.now() AND o.state IN ('done', 'revoked', 'claimed') AND o.orphan IN ('', 'undone') {{unless}}
-				ORDER BY o.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)`),
+		// Index operation_ask. Pushing ask_at out is the lease (path rule 11).
+		askDue: r(`WITH due AS (SELECT operation_id FROM {{schema}}.operation WHERE ask_at <= {{schema}}.now() AND state IN ('revoked', 'claimed')
+				AND job_type = ANY ($1) AND cluster = $2 ORDER BY ask_at LIMIT $3 FOR UPDATE SKIP LOCKED)
+			UPDATE {{schema}}.operation o SET ask_at = {{schema}}.now() + $4::interval FROM due WHERE o.operation_id = due.operation_id RETURNING {{columns}}`),
+		asked: r(`UPDATE {{schema}}.operation SET asked = asked + $2, ask_at = {{schema}}.now() + $3::interval
+			WHERE operation_id = $1 AND ask_at IS NOT NULL AND state IN ('revoked', 'claimed')`),
+		// Index operation_expires, read on from where the pass before ended. Rows that somebody has locked, or that something points
+		// to, are left for the next round. A money operation is slimmed first (spec D3).
+		purge: r(`WITH c AS MATERIALIZED (SELECT o.operation_id, o.expires_at FROM {{schema}}.operation o
+				WHERE o.expires_at <= {{schema}}.now() AND (o.expires_at, o.operation_id) > ($2::timestamptz, $3::text)
+				ORDER BY o.expires_at, o.operation_id LIMIT $1),
+			v AS MATERIALIZED (SELECT o.operation_id, o.keep IS NOT NULL AND o.slimmed_at IS NULL AS slim FROM {{schema}}.operation o
+				WHERE o.operation_id = ANY (ARRAY(SELECT c.operation_id FROM c)) AND o.expires_at <= {{schema}}.now()
+				AND o.state IN ('done', 'revoked', 'claimed') AND o.orphan IN ('', 'undone') {{unless}} FOR UPDATE SKIP LOCKED),
+			slim AS (UPDATE {{schema}}.operation o SET slimmed_at = {{schema}}.now(), expires_at = greatest(coalesce(o.settled_at, o.created_at) + o.keep, {{schema}}.now() + interval '1 day'),
+				input = NULL, meta = NULL, variables = NULL, call_result = NULL, payload = NULL, message = ''
+				WHERE o.operation_id = ANY (ARRAY(SELECT v.operation_id FROM v WHERE v.slim)) RETURNING 1),
+			gone AS (DELETE FROM {{schema}}.operation o WHERE o.operation_id = ANY (ARRAY(SELECT v.operation_id FROM v WHERE NOT v.slim)) RETURNING 1)
+			SELECT (SELECT count(*) FROM c), (SELECT count(*) FROM slim), (SELECT count(*) FROM gone), l.expires_at, l.operation_id
+			FROM (SELECT 1) one LEFT JOIN (SELECT c.expires_at, c.operation_id FROM c ORDER BY c.expires_at DESC, c.operation_id DESC LIMIT 1) l ON true`),
+		lead:   r(`SELECT pg_try_advisory_lock(hashtextextended('journeyman.dedup.purge {{schema}}', 0))`),
+		unlead: r(`SELECT pg_advisory_unlock(hashtextextended('journeyman.dedup.purge {{schema}}', 0))`),
 		lookup: r(`SELECT {{columns}} FROM {{schema}}.operation o WHERE o.operation_id = $1`),
 		list: r(`SELECT {{columns}} FROM {{schema}}.operation o
 			WHERE ($1 = '' OR (CASE $1 WHEN 'unknown' THEN (o.state = 'calling' AND o.reason = 'unknown') OR (o.state = 'done' AND o.effect = 'maybe')
@@ -151,15 +172,15 @@ func render(schema string) queries {
 		bye: r(`DELETE FROM {{schema}}.worker_process WHERE id = $1`),
 		// One statement per activated batch (path rule 7). Counts what dead processes left open.
 		openAttempts: r(`WITH incoming AS (SELECT * FROM unnest($3::bigint[], $4::text[]) AS i (job_key, operation_id)),
+				t AS (SELECT {{schema}}.now() AS now),
 				mine AS (INSERT INTO {{schema}}.operation_attempt AS a (cluster, job_key, process, operation_id, open, opened_at)
-					SELECT $1, job_key, $2, operation_id, true, {{schema}}.now() FROM incoming
+					SELECT $1, job_key, $2, operation_id, true, t.now FROM t, incoming
 					ON CONFLICT (cluster, job_key, process) DO UPDATE SET open = true, alone = false, runs = a.runs + 1, opened_at = excluded.opened_at)
-			SELECT i.job_key, coalesce(sum(a.runs), 0), count(*) FILTER (WHERE a.open AND dead.yes), count(*) FILTER (WHERE a.open AND a.alone AND dead.yes), {{schema}}.now()
-			FROM incoming i
-				LEFT JOIN {{schema}}.operation_attempt a ON a.cluster = $1 AND a.job_key = i.job_key
-				LEFT JOIN LATERAL (SELECT a.process <> $2 AND NOT EXISTS (SELECT 1 FROM {{schema}}.worker_process p
-					WHERE p.id = a.process AND p.seen_at > {{physical}} - $5::interval) AS yes) dead ON true
-			GROUP BY i.job_key`),
+			SELECT i.job_key, o.runs, o.deaths, o.alone, t.now FROM t, incoming i CROSS JOIN LATERAL (
+				SELECT coalesce(sum(a.runs), 0) AS runs, count(*) FILTER (WHERE a.open AND dead.yes) AS deaths, count(*) FILTER (WHERE a.open AND a.alone AND dead.yes) AS alone
+				FROM {{schema}}.operation_attempt a CROSS JOIN LATERAL (SELECT a.process <> $2 AND NOT EXISTS (SELECT 1 FROM {{schema}}.worker_process p
+					WHERE p.id = a.process AND p.seen_at > {{physical}} - $5::interval) AS yes OFFSET 0) dead
+				WHERE a.cluster = $1 AND a.job_key = i.job_key) o`),
 		alone:          r(`UPDATE {{schema}}.operation_attempt SET alone = true WHERE cluster = $1 AND job_key = $2 AND process = $3`),
 		closeAttempt:   r(`UPDATE {{schema}}.operation_attempt SET open = false, alone = false WHERE cluster = $1 AND job_key = $2 AND process = $3`),
 		dropAttempt:    r(`DELETE FROM {{schema}}.operation_attempt WHERE cluster = $1 AND job_key = $2`),

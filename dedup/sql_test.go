@@ -22,4 +22,5 @@ func TestStatements(t *testing.T) {
 		}
 	}
 	pgtest.Statements(t, pool, render("jm_other"), func(_, sql string) string { return strings.ReplaceAll(sql, "{{unless}}", "") })
+	pgtest.Statements(t, pool, renderRecord("jm_other"), nil)
 }

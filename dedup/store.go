@@ -17,7 +17,10 @@ import (
 
 // Store is the tables of one schema. Safe for concurrent use. Its Queue methods only add statements to a batch that runs in
 // the caller's transaction; what they read arrives when the batch is read.
-type Store struct{ q queries }
+type Store struct {
+	q   queries
+	rec recordQueries
+}
 
 // New makes a store for the tables in schema, "" = "journeyman".
 func New(schema string) (*Store, error) {
@@ -27,7 +30,7 @@ func New(schema string) (*Store, error) {
 	if err := postgres.CheckSchema(schema); err != nil {
 		return nil, err
 	}
-	return &Store{q: render(schema)}, nil
+	return &Store{q: render(schema), rec: renderRecord(schema)}, nil
 }
 
 // Claim is what a new operation is entered with.
@@ -138,8 +141,8 @@ func (s *Store) QueueLock(b *pgx.Batch, operationID string, fence int64, state S
 }
 
 // QueueFinish adds the outcome. bytes counts against the budget of the process instance.
-func (s *Store) QueueFinish(b *pgx.Batch, operationID string, fence int64, effect Effect, o Outcome, bytes int, retain time.Duration) {
-	b.Queue(s.q.finish, operationID, fence, string(effect), string(o.Class), o.Reason, o.Code, o.Message, doc(o.Variables), Hash(o), bytes, retain, rule.Off(20))
+func (s *Store) QueueFinish(b *pgx.Batch, operationID string, fence int64, effect Effect, o Outcome, bytes int, r Retention) {
+	b.Queue(s.q.finish, operationID, fence, string(effect), string(o.Class), o.Reason, o.Code, o.Message, doc(o.Variables), Hash(o), bytes, r.For, rule.Off(20), r.keep())
 }
 
 // QueuePayload keeps an output that was too large to send.

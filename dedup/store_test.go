@@ -3,7 +3,6 @@ package dedup_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"testing"
 	"time"
 
@@ -44,7 +43,7 @@ func finish(t *testing.T, ctx context.Context, pool *pgxpool.Pool, s *dedup.Stor
 	t.Helper()
 	batch(t, ctx, pool, func(b *pgx.Batch) {
 		s.QueueClaim(b, dedup.Claim{OperationID: id, State: dedup.Claimed, JobContext: dedup.JobContext{Cluster: "c", ProcessInstanceKey: 7}})
-		s.QueueFinish(b, id, 1, dedup.EffectNone, dedup.Outcome{Class: outcome.Success, Variables: json.RawMessage(`{"n":12345678901234567890, "s":"\u0000"}`)}, 100, retain)
+		s.QueueFinish(b, id, 1, dedup.EffectNone, dedup.Outcome{Class: outcome.Success, Variables: json.RawMessage(`{"n":12345678901234567890, "s":"\u0000"}`)}, 100, dedup.Retention{For: retain})
 	})
 }
 
@@ -112,39 +111,6 @@ func TestStore_lease(t *testing.T) {
 	}
 	if ok, err := s.StoreResult(ctx, pool, "a", 2, json.RawMessage(`{}`), time.Minute); !ok || err != nil {
 		t.Errorf("the new holder could not store: %v, %v", ok, err)
-	}
-}
-
-// TestStore_purge is bounded, passes over rows that are locked or that something points to, and never waits (spec D4).
-func TestStore_purge(t *testing.T) {
-	t.Parallel()
-	ctx, pool, s := open(t)
-	for i := range 5 {
-		finish(t, ctx, pool, s, fmt.Sprint("old-", i), time.Hour)
-	}
-	finish(t, ctx, pool, s, "young", 48*time.Hour)
-	if err := postgres.AdvanceClock(ctx, pool, "journeyman", 2*time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	tx, err := pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(ctx) //nolint:errcheck // only to hold a lock
-	if _, err := tx.Exec(ctx, `SELECT 1 FROM journeyman.operation WHERE operation_id = 'old-0' FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
-	var gone int64
-	for _, want := range []int64{2, 1, 0} {
-		n, err := s.Purge(ctx, pool, 2, `o.operation_id = 'old-1'`)
-		if err != nil || n != want {
-			t.Errorf("purged %d, %v; want %d", n, err, want)
-		}
-		gone += n
-	}
-	var left int64
-	if err := pool.QueryRow(ctx, `SELECT count(*) FROM journeyman.operation`).Scan(&left); err != nil || left != 3 {
-		t.Errorf("%d rows left, %v; want the locked one, the kept one and the young one", left, err)
 	}
 }
 

@@ -17,7 +17,7 @@ const (
 
 // breaker slows one job type down when its jobs fail in masses: retried, fatal or of unknown result, whatever the cause. While it
 // is open the type's stream is closed and single jobs are polled as probes, with growing waits; the first job that ends well
-// closes it. Jobs received before go on. Refusals (BUSINESS_ERROR) are no failures.
+// closes it. Jobs that run go on, those that wait for a slot are handed back. Refusals (BUSINESS_ERROR) are no failures.
 type breaker struct {
 	off  bool
 	wait outcome.Backoff
@@ -31,6 +31,9 @@ type breaker struct {
 	probes  int
 	closing chan struct{} // closed when the breaker closes; nil while it is closed
 	opened  map[*func()]struct{}
+	drain   context.Context    //nolint:containedctx // the worker's; nil before it runs
+	calm    context.Context    //nolint:containedctx // ends when the breaker opens, or with drain
+	trip    context.CancelFunc // ends calm
 }
 
 type breakerEnd struct {
@@ -40,6 +43,25 @@ type breakerEnd struct {
 
 func newBreaker(off bool, wait outcome.Backoff) *breaker {
 	return &breaker{off: off, wait: wait, opened: map[*func()]struct{}{}}
+}
+
+// begin ties the breaker to a worker's run.
+func (b *breaker) begin(drain context.Context) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.drain = drain
+	b.calm, b.trip = context.WithCancel(drain) //nolint:gosec // ended by record, or with drain
+}
+
+// waits gives the context of a job that waits for a slot: it ends with the worker's run, and for one that is no probe when the
+// breaker opens.
+func (b *breaker) waits(drain context.Context, probe bool) context.Context {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if probe || b.calm == nil {
+		return drain
+	}
+	return b.calm
 }
 
 // record takes the end of a job and reports whether it opened or closed the breaker.
@@ -55,6 +77,9 @@ func (b *breaker) record(job int64, failed bool) (opened, closed bool) {
 		}
 		b.open, b.n, b.probes = false, 0, 0
 		close(b.closing)
+		if b.drain != nil {
+			b.calm, b.trip = context.WithCancel(b.drain)
+		}
 		return false, true
 	}
 	b.ends[b.n%breakerWindow] = breakerEnd{job, failed}
@@ -76,6 +101,9 @@ func (b *breaker) record(job int64, failed bool) (opened, closed bool) {
 	}
 	b.open, b.since, b.closing = true, time.Now(), make(chan struct{})
 	b.trips++
+	if b.trip != nil {
+		b.trip()
+	}
 	for f := range b.opened {
 		(*f)()
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -88,7 +90,7 @@ type Config struct {
 	BudgetWarn   int           // bytes completed per process instance that are logged; 50 KB
 	BudgetLimit  int           // bytes where BudgetPolicy applies; 100 KB
 	BudgetPolicy string        // BudgetWarn or BudgetRefuse; "" = BudgetRefuse
-	Retain       time.Duration // how long an operation stays after its end; 30 days
+	Retain       time.Duration // how long an operation stays after its end; the option of the same name can only prolong it; 30 days
 	PurgeUnless  []string      // SQL conditions on operation o under which it stays longer, for example while its saga is open (path rule 25)
 	Log          zerolog.Logger
 
@@ -197,6 +199,17 @@ func (c Config) check() error {
 	for name, b := range map[string]outcome.Backoff{"backoff": c.Backoff, "unknown backoff": c.UnknownBackoff, "poll backoff": c.PollBackoff, "breaker backoff": c.BreakerBackoff} {
 		if err := b.Check(); err != nil {
 			bad("%s: %w", name, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkRetention checks that no type's retention is under the worker's (spec D1).
+func (c Config) checkRetention(m *Mux) error {
+	var errs []error
+	for _, t := range slices.Sorted(maps.Keys(m.forward)) {
+		if d := m.forward[t].opt.retain; d != 0 && d < c.Retain {
+			errs = append(errs, fmt.Errorf("job type %q: Retain %s: want at least the worker's %s", t, d, c.Retain))
 		}
 	}
 	return errors.Join(errs...)

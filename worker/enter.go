@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,7 +32,7 @@ type entry struct {
 // begin adds the head of the first round trip: BEGIN and the bound on waiting for a twin.
 func (r *Runtime) begin(b *pgx.Batch) {
 	b.Queue("BEGIN")
-	b.Queue("SELECT set_config('lock_timeout', $1, true)", fmt.Sprintf("%dms", r.cfg.LockTimeout.Milliseconds()))
+	b.Queue("SELECT set_config('lock_timeout', $1, true)", r.lockWait)
 }
 
 // enterEnd adds its tail: waiting is the handler's own matter again, and its work starts at a savepoint.
@@ -127,8 +128,15 @@ func (r *Runtime) known(t *task, op dedup.Operation) (*dedup.Outcome, error) {
 	if !same {
 		return r.conflict(t, op), nil
 	}
+	if !op.SlimmedAt.IsZero() && !bytes.Equal(dedup.Hash(op.Outcome), op.ResultHash) {
+		return fatal(reasonExpired, "operation %s ended %s %s at %s; its answer was kept until %s, only its hash is left: it is not run again",
+			op.OperationID, op.Class, op.Code, op.SettledAt.UTC().Format(time.DateOnly), op.SlimmedAt.UTC().Format(time.DateOnly)), nil
+	}
 	return nil, nil
 }
+
+// reasonExpired is FATAL: a repeat of a money operation whose retention is over (spec D3).
+const reasonExpired = "expired"
 
 // conflict is the FATAL outcome of spec W8; it names both fingerprints and no payload.
 func (r *Runtime) conflict(t *task, op dedup.Operation) *dedup.Outcome {
@@ -238,8 +246,16 @@ func (r *Runtime) queueWrite(b *pgx.Batch, t *task, w write) (*zeebe.Queued, err
 	case len(msgs) > 0:
 		return nil, outcome.Fatalf("events", "the handler emitted %d messages, but the worker has no stager", len(msgs))
 	}
-	if !t.shared {
-		r.store.QueueFinish(b, t.meta.OperationID, w.fence, w.effect, w.out, len(w.out.Variables), r.cfg.Retain)
+	switch {
+	case t.shared: // with those of the others
+	case t.entered:
+		c, err := t.claim(dedup.Claimed, r)
+		if err != nil {
+			return nil, outcome.NewFatal(err)
+		}
+		r.store.QueueRecord(b, dedup.Record{Claim: c, Fence: w.fence, Outcome: w.out, Retention: t.spec.opt.retention(r.cfg.Retain), JobEnds: t.job})
+	default:
+		r.store.QueueFinish(b, t.meta.OperationID, w.fence, w.effect, w.out, len(w.out.Variables), t.spec.opt.retention(r.cfg.Retain))
 	}
 	if ledger && (w.out.Class == outcome.Success || w.out.Class == outcome.Business) {
 		r.cfg.Saga.QueueStep(b, step)
@@ -257,7 +273,9 @@ func (r *Runtime) queueWrite(b *pgx.Batch, t *task, w write) (*zeebe.Queued, err
 		return nil, nil
 	}
 	q := r.queue.Queue(b, t.command(w.out))
-	r.store.QueueDropAttempts(b, t.meta.Cluster, t.meta.Key)
+	if !t.entered {
+		r.store.QueueDropAttempts(b, t.meta.Cluster, t.meta.Key)
+	}
 	return q, nil
 }
 

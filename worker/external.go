@@ -137,7 +137,7 @@ func (r *Runtime) seenExternal(ctx context.Context, conn *pgx.Conn, t *task, h *
 	switch {
 	case op.State == dedup.Done && resolved && op.UndoneAt.IsZero():
 		h.fresh = op.Effect == dedup.EffectNone
-		f, err = r.rerun(ctx, conn, t, op, t.owner, true)
+		f, err = r.rerun(ctx, conn, t, op, t.owner, true, nil)
 	case op.State == dedup.Done:
 		return r.replay(ctx, conn, t, op, resolved), true
 	case op.Owner == t.owner:
@@ -209,7 +209,7 @@ func (r *Runtime) obtain(ctx context.Context, t *task, h *hold) (json.RawMessage
 			return nil, r.unknown(ctx, t, h, outcome.NewUnknown(err))
 		case h.sweep && t.undo == nil:
 			// The job makes the call again, if there still is one.
-			_, serr := r.store.NotHappened(context.WithoutCancel(ctx), r.control, t.meta.OperationID, h.fence, "", "the other system says that it did not happen")
+			_, serr := r.store.NotHappened(context.WithoutCancel(ctx), r.control, t.meta.OperationID, h.fence, "", "the other system says that it did not happen", askNext(0))
 			return nil, &result{kind: dropped, reason: "not happened", err: outcome.Classify(serr)}
 		}
 	} else if !h.fresh && h.sweep && t.undo == nil {
@@ -282,7 +282,7 @@ func (r *Runtime) callFailed(ctx context.Context, t *task, h *hold, err error) *
 	case said.Class == outcome.Retryable && said.Reason == outcome.ReasonUnknown:
 		return r.unknown(ctx, t, h, said)
 	case said.Class == outcome.Retryable:
-		ok, serr := r.store.NotHappened(context.WithoutCancel(ctx), r.control, t.meta.OperationID, h.fence, said.Reason, clip(said.Message))
+		ok, serr := r.store.NotHappened(context.WithoutCancel(ctx), r.control, t.meta.OperationID, h.fence, said.Reason, clip(said.Message), nil)
 		if serr != nil || !ok {
 			return &result{kind: dropped, reason: "lease lost", err: outcome.Classify(serr)}
 		}
@@ -370,7 +370,7 @@ func (r *Runtime) keepResult(ctx context.Context, t *task, h *hold, doc json.Raw
 // landedLate deals with a call that came back after its lease was lost. When its undo came meanwhile there is something to
 // undo that the undo may not have seen (path rule 11).
 func (r *Runtime) landedLate(ctx context.Context, t *task, doc json.RawMessage) *result {
-	late, err := r.store.StoreLate(ctx, r.control, t.meta.OperationID, doc)
+	late, err := r.store.StoreLate(ctx, r.control, t.meta.OperationID, doc, lateGrace)
 	switch {
 	case err != nil || late == dedup.LateDropped:
 		return &result{kind: dropped, reason: "lease lost", err: outcome.Classify(err)}
@@ -379,12 +379,10 @@ func (r *Runtime) landedLate(ctx context.Context, t *task, doc json.RawMessage) 
 		return &result{kind: dropped, reason: "lease lost, result kept"}
 	}
 	r.taskLog(t).Warn().Msg("external call landed after its undo, undoing it now")
+	crash.Point("worker.late.stored", t.meta.OperationID)
 	if t.undo == nil {
-		if u, err := r.Undo(ctx, t.meta.OperationID, "landed after its undo"); err != nil || u.Parked {
-			r.taskLog(t).Error().Err(err).Str("standing", u.Standing).Msg("effect that landed late is not undone yet")
-			if merr := r.store.Orphan(ctx, r.control, t.meta.OperationID, dedup.OrphanOpen); merr != nil {
-				r.taskLog(t).Error().Err(merr).Msg("effect that landed late is not marked")
-			}
+		if err := r.undoLate(ctx, t.meta.OperationID, 0); err != nil {
+			r.taskLog(t).Warn().Err(err).Msg("effect that landed late is not undone yet, the sweep goes on")
 		}
 	}
 	res := r.answerOnly(ctx, t, dedup.Outcome{Class: outcome.Business, Reason: outcome.ReasonRevoked, Code: CodeSagaGivenUp, Message: "the operation was revoked: its undo came first"})

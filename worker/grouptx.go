@@ -115,16 +115,11 @@ func (g *group) enter(ctx context.Context) error {
 	b.Queue("BEGIN")
 	// A statement for several rows that was planned while the table was small would read all of it for ever after: plans are kept.
 	b.Queue("SELECT set_config('lock_timeout', $1, true), set_config('enable_seqscan', 'off', true)", fmt.Sprintf("%dms", min(groupLockWait, g.r.cfg.LockTimeout).Milliseconds()))
-	claims := make([]dedup.Claim, len(g.all))
-	instances := make([]int64, len(g.all))
+	ids, instances := make([]string, len(g.all)), make([]int64, len(g.all))
 	for i, m := range g.all {
-		var err error
-		if claims[i], err = m.t.claim(dedup.Claimed, g.r); err != nil {
-			return err
-		}
-		instances[i] = m.t.meta.ProcessInstanceKey
+		ids[i], instances[i] = m.t.meta.OperationID, m.t.meta.ProcessInstanceKey
 	}
-	for i, f := range g.r.store.QueueClaims(b, claims) {
+	for i, f := range g.r.store.QueueEnterAll(b, ids) {
 		g.all[i].claim = f
 	}
 	for _, m := range g.all {
@@ -292,14 +287,17 @@ func (g *group) commit(ctx context.Context) error {
 			return err
 		}
 	}
-	var ends []dedup.Finish
-	var jobs []int64
+	var ends []dedup.Record
 	var answers []zeebe.Command
 	var told []*mate
 	for _, m := range g.all {
 		if m.batch != nil {
-			ends = append(ends, dedup.Finish{OperationID: m.t.meta.OperationID, Fence: m.w.fence, Outcome: m.w.out, Retain: g.r.cfg.Retain})
-			jobs = append(jobs, m.t.meta.Key)
+			c, err := m.t.claim(dedup.Claimed, g.r)
+			if err != nil {
+				g.split(m, err)
+				return errSplit
+			}
+			ends = append(ends, dedup.Record{Claim: c, Fence: m.w.fence, Outcome: m.w.out, Retention: m.t.spec.opt.retention(g.r.cfg.Retain)})
 			answers, told = append(answers, m.t.command(m.w.out)), append(told, m)
 			b.QueuedQueries = append(b.QueuedQueries, m.batch.QueuedQueries...)
 			if m != last {
@@ -307,8 +305,7 @@ func (g *group) commit(ctx context.Context) error {
 			}
 		}
 	}
-	g.r.store.QueueFinishes(b, ends)
-	g.r.store.QueueDropAttemptsOf(b, g.r.cluster, jobs)
+	g.r.store.QueueRecordAll(b, g.r.cluster, ends)
 	for i, q := range g.r.queue.QueueAnswers(b, answers) {
 		told[i].res.queued = q
 	}

@@ -22,6 +22,7 @@ type TypeHealth struct {
 	StreamError string // the last one; it stays when the stream is up again
 	Streamed    int64  // jobs received by stream
 	Polled      int64  // jobs received by poll
+	HandedBack  int64  // untouched jobs that were given back with their retries unchanged: drain, breaker, more pushed than got through
 	Slowed      bool   // its jobs fail in masses: only probes run
 	SlowedSince time.Time
 	HandlerP95  time.Duration // of the last 64 runs of a transactional handler; 0 = not known yet
@@ -49,7 +50,7 @@ func (w *Worker) Health() Health {
 	w.watch.mu.Unlock()
 	for _, in := range w.intakes {
 		in.mu.Lock()
-		t := TypeHealth{Type: in.jobType, Stream: in.stream, StreamSince: in.since, StreamOpens: in.opens, StreamError: in.err, Streamed: in.streamed, Polled: in.polled}
+		t := TypeHealth{Type: in.jobType, Stream: in.stream, StreamSince: in.since, StreamOpens: in.opens, StreamError: in.err, Streamed: in.streamed, Polled: in.polled, HandedBack: in.back}
 		in.mu.Unlock()
 		t.Slowed, t.SlowedSince, t.TimesSlowed = w.breaker(in.jobType).state()
 		if p := w.rt.paces[in.jobType]; p != nil {

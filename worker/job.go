@@ -19,14 +19,15 @@ func (w *Worker) work(drain, hard context.Context, h *held) {
 		slots = int64(w.cfg.Concurrency)
 	}
 	leave := w.handBack // while it is untouched; a twin is only left
+	free := w.breaker(h.job.Type).waits(drain, h.probe)
 	singly := alone
 	for {
-		turn, wt := drain, (*waiter)(nil)
+		turn, wt := free, (*waiter)(nil)
 		if !singly && w.together(h) {
-			turn, wt = w.queue(drain, h)
+			turn, wt = w.queue(free, h)
 		}
 		err := w.slots.Acquire(turn, slots)
-		slot := err == nil && drain.Err() == nil // both may have been ready
+		slot := err == nil && free.Err() == nil // both may have been ready
 		var res result
 		var taken bool
 		var mates []*waiter
@@ -82,7 +83,7 @@ func (w *Worker) work(drain, hard context.Context, h *held) {
 			w.failJob(hard, h, result{kind: retry, err: outcome.NewUnknown(errTwin)})
 			return
 		}
-		leave = w.closeAttempt
+		leave, free = w.closeAttempt, drain
 		left := time.Until(h.deadline())
 		wait := w.cfg.LockTimeout/8 + rand.N(w.cfg.LockTimeout/4) //nolint:gosec // jitter
 		if left < wait || pause(drain, wait) != nil {
@@ -238,21 +239,6 @@ func (w *Worker) failJob(ctx context.Context, h *held, res result) {
 		}
 	}
 	w.logJob(h).Warn().Str("class", string(e.Class)).Str("reason", e.Reason).Msg("failure not told: the job's deadline has passed")
-}
-
-// handBack gives an untouched job back with its retries unchanged (spec W11).
-func (w *Worker) handBack(ctx context.Context, h *held) {
-	defer w.closeAttempt(ctx, h)
-	if !h.ours() {
-		return
-	}
-	hctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if err := w.conn.Fail(hctx, zeebe.FailRequest{JobKey: h.job.Key, Retries: h.job.Retries, Message: "handed back: the worker stops"}); err != nil {
-		w.logJob(h).Warn().Err(err).Msg("job not handed back; it comes back by its time-out")
-		return
-	}
-	w.logJob(h).Info().Msg("job handed back")
 }
 
 func (w *Worker) closeAttempt(ctx context.Context, h *held) {

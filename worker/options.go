@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/vitrip/journeyman/dedup"
 	"github.com/vitrip/journeyman/outcome"
 )
 
@@ -44,6 +45,17 @@ type options struct {
 	pollOnly   bool
 	amount     func(input json.RawMessage) (json.RawMessage, error)
 	amountType reflect.Type
+	retain     time.Duration
+	financial  bool
+}
+
+// retention says how long operations of the type stay.
+func (o options) retention(least time.Duration) dedup.Retention {
+	r := dedup.Retention{For: max(o.retain, least)}
+	if o.financial {
+		r.Keep = dedup.KeepMoney
+	}
+	return r
 }
 
 // CompensatedBy declares the compensating operation. jobType is the type of the model's compensation handler; a job of that
@@ -135,10 +147,18 @@ func Expect(jobsPerSecond float64, cost time.Duration) Option {
 // stream pushes at once and costs a poll nothing; polling alone leaves the choice of the next worker to who asks first.
 func PollOnly() Option { return option(func(o *options) { o.pollOnly = true }) }
 
-// Amount tells the ledger how much money the effect puts at risk, in minor units.
+// Retain sets how long operations of this type, and their undo, stay after their end, where that is longer than Config.Retain
+// (spec D1): at least the retention of what started them and the life of their incidents. Until then a repeat gets the stored answer.
+func Retain(d time.Duration) Option { return option(func(o *options) { o.retain = d }) }
+
+// Financial marks an operation that moves money: business key, fingerprint, class and result hash stay for seven years (spec D3),
+// everything else goes at the end of its retention. A repeat after that is FATAL where its answer had variables. [Amount] implies it.
+func Financial() Option { return option(func(o *options) { o.financial = true }) }
+
+// Amount tells the ledger how much money the effect puts at risk, in minor units. It implies [Financial].
 func Amount[In any](f func(In) (minor int64, currency string)) Option {
 	return option(func(o *options) {
-		o.amountType = reflect.TypeFor[In]()
+		o.amountType, o.financial = reflect.TypeFor[In](), true
 		o.amount = func(input json.RawMessage) (json.RawMessage, error) {
 			var in In
 			if err := json.Unmarshal(input, &in); err != nil {

@@ -20,6 +20,7 @@ type held struct {
 	sla      time.Duration
 	attempts dedup.Attempts
 	guarded  bool         // attempts are known
+	probe    bool         // taken while its type was slowed down
 	slotAt   atomic.Int64 // since when it has its slot, Unix ns; 0 = it waits
 
 	vars    map[string]any
@@ -72,7 +73,8 @@ func (w *Worker) poll(ctx, hard context.Context, in *intake, jobs *sync.WaitGrou
 	}
 	for ctx.Err() == nil {
 		want := min(share, most)
-		if w.breaker(jobType).probe(ctx) {
+		probe := w.breaker(jobType).probe(ctx)
+		if probe {
 			want = 1
 		}
 		n := w.reserve(ctx, want)
@@ -84,22 +86,27 @@ func (w *Worker) poll(ctx, hard context.Context, in *intake, jobs *sync.WaitGrou
 		if fill {
 			wait = 0
 		}
-		got, err := w.conn.Activate(ctx, zeebe.ActivateRequest{
+		actx, done := untilAnswered(ctx, hard)
+		got, err := w.conn.Activate(actx, zeebe.ActivateRequest{
 			Type: jobType, Worker: w.cfg.Name, MaxJobs: int32(n), Timeout: w.cfg.JobTimeout, Wait: wait, Variables: names, Tenants: w.cfg.Tenants,
 		})
 		received := time.Now()
+		done()
 		if len(got) > n {
 			w.active.Add(int64(len(got) - n)) // a gateway that gives too many: they count all the same
 		} else {
 			w.release(n - len(got))
 		}
 		in.count(&in.polled, len(got))
-		w.accept(ctx, hard, jobType, got, received, jobs)
+		w.accept(ctx, hard, in, got, received, probe, jobs)
 		if err == nil {
 			failures, most = 0, share
 			if len(got) > 0 {
 				empty = 0
-			} else if fill && in.is(StreamUp) {
+				continue
+			}
+			poke(in.empty)
+			if fill && in.is(StreamUp) {
 				empty++
 				if in.quiet(ctx, w.fillWait(empty)) {
 					empty = 0
@@ -120,6 +127,22 @@ func (w *Worker) poll(ctx, hard context.Context, in *intake, jobs *sync.WaitGrou
 			return
 		}
 	}
+}
+
+// pollGrace is how long a poll that was just sent may still be answered after the worker stops: cancelled, it would leave jobs
+// that are on their way to the job time-out.
+const pollGrace = 250 * time.Millisecond
+
+// untilAnswered gives the context of one poll: it ends when ctx is over and the poll is pollGrace old, or with hard.
+func untilAnswered(ctx, hard context.Context) (context.Context, func()) {
+	actx, cancel := context.WithCancel(hard)
+	sent := time.Now()
+	stop := context.AfterFunc(ctx, func() {
+		if pause(actx, pollGrace-time.Since(sent)) == nil {
+			cancel()
+		}
+	})
+	return actx, func() { stop(); cancel() }
 }
 
 // fillWait is the pause between polls that find nothing beside an open stream: doubling up to half a PollWait, jittered.
@@ -197,22 +220,26 @@ func (w *Worker) release(n int) {
 	}
 }
 
-func (w *Worker) poke() {
-	select {
-	case w.free <- struct{}{}:
-	default:
-	}
-}
+func (w *Worker) poke() { poke(w.free) }
 
-// accept opens the attempts of a batch and starts its jobs.
-func (w *Worker) accept(ctx, hard context.Context, jobType string, got []zeebe.Job, received time.Time, jobs *sync.WaitGroup) {
+// accept opens the attempts of a batch and starts its jobs; when the worker stops it hands them back.
+func (w *Worker) accept(ctx, hard context.Context, in *intake, got []zeebe.Job, received time.Time, probe bool, jobs *sync.WaitGroup) {
 	if len(got) == 0 {
 		return
 	}
+	if ctx.Err() != nil {
+		left := make([]pushed, len(got))
+		for i, j := range got {
+			left[i] = pushed{j, received}
+		}
+		w.giveBack(hard, in, left, backStopping, jobs)
+		return
+	}
+	jobType := in.jobType
 	batch := make([]*held, len(got))
 	keys, ids := make([]int64, len(got)), make([]string, len(got))
 	for i, j := range got {
-		h := &held{job: j, received: received, since: received, until: received.Add(w.cfg.JobTimeout), sla: slaDefault}
+		h := &held{job: j, received: received, since: received, until: received.Add(w.cfg.JobTimeout), sla: slaDefault, probe: probe}
 		if s := w.rt.mux.forward[jobType]; s != nil && s.opt.sla > 0 {
 			h.sla = s.opt.sla
 		}

@@ -38,6 +38,8 @@ type Runtime struct {
 	paces   map[string]*pace // by job type of transactional handlers
 	log     zerolog.Logger
 
+	lockWait string // the bound of a wait for a twin, as PostgreSQL spells it
+
 	send   func(ctx context.Context, q *zeebe.Queued)            // fast path after a commit; nil = the sweep does it
 	active func(ctx context.Context, jobKey int64) (bool, error) // is the job activated at the engine now (path rule 5)
 }
@@ -53,14 +55,14 @@ func NewRuntime(pool *pgxpool.Pool, mux *Mux, cfg Config, cluster string) (*Runt
 	if mux == nil {
 		mux = NewMux()
 	}
-	errs = append(errs, cfg.check(), mux.check(cfg.HandlerTimeout))
+	errs = append(errs, cfg.check(), mux.check(cfg.HandlerTimeout), cfg.checkRetention(mux))
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	if cluster == "" {
 		cluster = zeebe.DefaultCluster
 	}
-	r := &Runtime{pool: pool, control: cfg.Control, mux: mux, plans: map[string]*plan{}, paces: map[string]*pace{}, undo: mux.undoTypes(), cfg: cfg, cluster: cluster, log: cfg.Log}
+	r := &Runtime{pool: pool, control: cfg.Control, mux: mux, plans: map[string]*plan{}, paces: map[string]*pace{}, undo: mux.undoTypes(), lockWait: fmt.Sprintf("%dms", cfg.LockTimeout.Milliseconds()), cfg: cfg, cluster: cluster, log: cfg.Log}
 	var err error
 	if r.store, err = dedup.New(cfg.Schema); err != nil {
 		return nil, err
@@ -109,6 +111,7 @@ type task struct {
 	owner   string // of its lease; unique for this run
 	job     bool   // there is a job to answer
 	control bool   // passes no saga gate, leaves no ledger row
+	entered bool   // its row was claimed in this transaction and holds only its id so far
 	shared  bool   // its outcome is recorded with those of others (see group)
 	undo    *undoWork
 	reason  string // recorded with SUCCESS

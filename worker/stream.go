@@ -23,12 +23,16 @@ const (
 	StreamDown        = "down"        // not open; it is tried again, and polls go on
 	StreamUp          = "up"
 	StreamPaused      = "paused" // closed while the type's jobs fail in masses
+	StreamFull        = "full"   // closed because more was pushed than this worker gets through; polls go on, and it opens again when they find nothing
 )
 
 // intake is how jobs of one type come in.
 type intake struct {
 	jobType string
 	nudge   chan struct{} // poll now: the stream's state changed, or a place came free after it had been full
+	empty   chan struct{} // a poll found nothing
+	shut    chan struct{} // closed when nothing comes in any more: the worker stops
+	live    chan struct{} // closed when the stream that was opened last has ended; nil = none was
 
 	mu       sync.Mutex
 	stream   string
@@ -37,10 +41,11 @@ type intake struct {
 	err      string
 	streamed int64
 	polled   int64
+	back     int64 // handed back untouched
 }
 
 func newIntake(jobType string) *intake {
-	return &intake{jobType: jobType, nudge: make(chan struct{}, 1), stream: StreamOff, since: time.Now()}
+	return &intake{jobType: jobType, nudge: make(chan struct{}, 1), empty: make(chan struct{}, 1), shut: make(chan struct{}), stream: StreamOff, since: time.Now()}
 }
 
 func (in *intake) set(state string, err error) {
@@ -65,9 +70,11 @@ func (in *intake) begin() {
 	in.stream, in.since = StreamDown, time.Now()
 }
 
-func (in *intake) poke() {
+func (in *intake) poke() { poke(in.nudge) }
+
+func poke(c chan struct{}) {
 	select {
-	case in.nudge <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -118,6 +125,14 @@ func (w *Worker) stream(ctx, hard context.Context, in *intake, jobs *sync.WaitGr
 		case errors.Is(err, errPaused):
 			in.set(StreamPaused, nil)
 			continue
+		case errors.Is(err, errFull):
+			failures = 0
+			in.set(StreamFull, nil)
+			w.cfg.Log.Warn().Str("job_type", in.jobType).Dur("behind", w.cfg.JobTimeout/3).Msg("more jobs are pushed than this worker gets through: polling alone until it has caught up")
+			if in.caughtUp(ctx) != nil {
+				return
+			}
+			continue
 		}
 		in.set(StreamDown, err)
 		if got > 0 {
@@ -132,18 +147,64 @@ func (w *Worker) stream(ctx, hard context.Context, in *intake, jobs *sync.WaitGr
 	}
 }
 
-var errPaused = errors.New("paused: jobs of the type fail in masses")
+var (
+	errPaused = errors.New("paused: jobs of the type fail in masses")
+	errFull   = errors.New("full: pushed jobs wait too long")
+)
+
+// opened notes that a stream is open until over is called.
+func (in *intake) opened() (over func()) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	c := make(chan struct{})
+	in.live = c
+	return func() { close(c) }
+}
+
+// ended waits until no stream is open, and when the worker stops until nothing comes in any more: what is handed back before would
+// come again.
+func (in *intake) ended(ctx context.Context, stopping bool) {
+	in.mu.Lock()
+	c := in.live
+	in.mu.Unlock()
+	if stopping {
+		c = in.shut
+	}
+	if c == nil {
+		return
+	}
+	select {
+	case <-c:
+	case <-ctx.Done():
+	}
+}
+
+// caughtUp waits until a poll finds nothing.
+func (in *intake) caughtUp(ctx context.Context) error {
+	select {
+	case <-in.empty: // of before
+	default:
+	}
+	select {
+	case <-in.empty:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // streamOnce opens one stream and takes what it gives. While no place of MaxJobsActive is free it does not receive: the gateway
 // sees a client that is not ready, and what was pushed before waits in the transport, at most [zeebe.StreamWindow] there and
-// the gateway's own buffers. When ctx ends the stream is cancelled and read to its end; all of that is handed back.
+// the gateway's own buffers. When ctx ends, the type's jobs fail in masses or pushed jobs wait too long, all that was pushed is
+// read first, then the stream is cancelled, then what was read is handed back: cancelling first would leave what the gateway
+// has buffered to the job time-out, and handing back first would have it pushed again.
 func (w *Worker) streamOnce(ctx, hard context.Context, in *intake, jobs *sync.WaitGroup) (got int, err error) {
-	sctx, cancel := context.WithCancelCause(hard)
-	defer cancel(nil)
-	unhook := w.breaker(in.jobType).onOpen(func() { cancel(errPaused) })
+	sctx, cancel := context.WithCancel(hard)
+	defer cancel()
+	take, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	unhook := w.breaker(in.jobType).onOpen(func() { stop(errPaused) })
 	defer unhook()
-	stop := context.AfterFunc(ctx, func() { cancel(ctx.Err()) })
-	defer stop()
 	s, err := w.conn.(streamer).StreamJobs(sctx, zeebe.ActivateRequest{ //nolint:forcetypeassert // asked in streams
 		Type: in.jobType, Worker: w.cfg.Name, Timeout: w.cfg.JobTimeout, Variables: w.fetch(in.jobType), Tenants: w.cfg.Tenants,
 	})
@@ -151,47 +212,57 @@ func (w *Worker) streamOnce(ctx, hard context.Context, in *intake, jobs *sync.Wa
 		return 0, err
 	}
 	in.set(StreamUp, nil)
+	over := in.opened()
 	// While the attempts of one batch are opened the next one gathers; places of MaxJobsActive bound it.
-	came := make(chan zeebe.Job, streamBatch)
+	came := make(chan pushed, streamBatch)
 	end := make(chan error, 1)
 	go func() {
 		defer close(came)
-		for {
-			reserved := w.seat(sctx, in)
-			j, err := s.Recv()
-			if err != nil {
-				if reserved {
-					w.release(1)
-				}
-				end <- err
-				return
-			}
-			if !reserved {
-				w.active.Add(1) // received after the end began: counted all the same
-			}
-			came <- j
-		}
+		end <- w.receive(take, stop, s, in, came)
 	}()
-	for j := range came {
-		batch := []zeebe.Job{j}
-		for more := true; more && len(batch) < streamBatch; {
+	for more := true; more; {
+		var p pushed
+		select {
+		case p, more = <-came:
+		case <-take.Done():
+			more = false
+		}
+		if !more {
+			break
+		}
+		batch, since := []zeebe.Job{p.Job}, p.at
+		for more && len(batch) < streamBatch {
 			select {
-			case j, ok := <-came:
+			case p, ok := <-came:
 				if more = ok; ok {
-					batch = append(batch, j)
+					batch = append(batch, p.Job)
 				}
+				continue
 			default:
-				more = false
 			}
+			break
 		}
 		got += len(batch)
 		in.count(&in.streamed, len(batch))
-		w.accept(ctx, hard, in.jobType, batch, time.Now(), jobs)
+		w.accept(ctx, hard, in, batch, since, false, jobs)
 	}
+	left := runDry(came, cancel, min(runMost, w.cfg.DrainTimeout/4))
+	if take.Err() != nil {
+		ectx, cancel := context.WithTimeout(hard, runMost)
+		if err := s.Ended(ectx); err != nil {
+			w.cfg.Log.Debug().Err(err).Str("job_type", in.jobType).Msg("cannot tell whether the gateway has seen the stream's end")
+		}
+		cancel()
+	}
+	over()
+	got += len(left)
+	in.count(&in.streamed, len(left))
+	back := w.giveBack(hard, in, left, reasonOf(take), jobs)
 	err = <-end
-	switch {
-	case errors.Is(context.Cause(sctx), errPaused):
-		return got, errPaused
+	switch cause := context.Cause(take); {
+	case errors.Is(cause, errPaused), errors.Is(cause, errFull):
+		<-back
+		return got, cause
 	case errors.Is(err, io.EOF):
 		return got, errors.Join(errors.New("the gateway ended the stream"), err)
 	}
@@ -201,15 +272,127 @@ func (w *Worker) streamOnce(ctx, hard context.Context, in *intake, jobs *sync.Wa
 // streamBatch bounds the jobs of a stream whose attempts are opened in one statement.
 const streamBatch = 64
 
+// pushed is a job of a stream and since when it may have waited in the transport: its time-out runs from there.
+type pushed struct {
+	zeebe.Job
+	at time.Time
+}
+
+// How a stream is read to its end: until nothing came for runQuiet, which is longer than a round trip, at most for runMost.
+const (
+	runQuiet = 150 * time.Millisecond
+	runMost  = time.Second
+)
+
+// runDry reads what was pushed, then ends the stream, and gives all of it.
+func runDry(came <-chan pushed, end func(), most time.Duration) (left []pushed) {
+	quiet, last := time.NewTimer(min(runQuiet, most)), time.NewTimer(most)
+	defer quiet.Stop()
+	defer last.Stop()
+	for {
+		select {
+		case p, ok := <-came:
+			if !ok {
+				return left
+			}
+			left = append(left, p)
+			quiet.Reset(min(runQuiet, most))
+		case <-quiet.C:
+			end()
+		case <-last.C:
+			end()
+		}
+	}
+}
+
+func reasonOf(take context.Context) string {
+	switch cause := context.Cause(take); {
+	case errors.Is(cause, errPaused):
+		return backSlowed
+	case errors.Is(cause, errFull):
+		return backFull
+	}
+	return backStopping
+}
+
+// behind says since when jobs may wait in the transport of a stream: since reading first paused, until a read had to wait for a
+// job, or more was read without a pause than the transport and the gateway hold.
+type behind struct {
+	since time.Time // zero = every job is fresh
+	read  int       // bytes since the last pause
+}
+
+// What counts as a pause between reads, and as a read that had to wait.
+const (
+	pauseAfter = 2 * time.Millisecond
+	waitedFor  = 5 * time.Millisecond
+)
+
+// paused notes a pause between two reads.
+func (b *behind) paused(from, to time.Time) {
+	if to.Sub(from) < pauseAfter {
+		return
+	}
+	b.read = 0
+	if b.since.IsZero() {
+		b.since = from
+	}
+}
+
+// got notes a read and gives since when its job may have waited.
+func (b *behind) got(from, to time.Time, size int) time.Time {
+	b.read += size
+	if b.since.IsZero() || to.Sub(from) >= waitedFor || b.read > 4*zeebe.StreamWindow {
+		b.since, b.read = time.Time{}, 0
+		return to
+	}
+	return b.since
+}
+
+// receive reads a stream to its end, taking a place of MaxJobsActive for each job while take lasts. It calls stop when pushed
+// jobs have waited for a third of their time-out.
+func (w *Worker) receive(take context.Context, stop func(error), s *zeebe.JobStream, in *intake, came chan<- pushed) error {
+	var b behind
+	last := time.Now()
+	for {
+		reserved := w.seat(take, stop, in, &b, last)
+		from := time.Now()
+		b.paused(last, from)
+		j, err := s.Recv()
+		if last = time.Now(); err != nil {
+			if reserved {
+				w.release(1)
+			}
+			return err
+		}
+		if !reserved {
+			w.active.Add(1) // received after the end began: counted all the same
+		}
+		came <- pushed{j, b.got(from, last, len(j.Variables)+len(j.Headers)+200)}
+	}
+}
+
 // seat takes a place for the next job of a stream, waiting for it; false = the stream is to be read to its end without.
-func (w *Worker) seat(sctx context.Context, in *intake) bool {
+func (w *Worker) seat(take context.Context, stop func(error), in *intake, b *behind, from time.Time) bool {
 	if rule.Off(27) {
 		return false
 	}
-	if n := w.tryReserve(1); n == 1 {
-		return true
+	if !b.since.IsZero() {
+		from = b.since
 	}
-	ok := w.reserve(sctx, 1) == 1
-	in.poke() // it was full: the gateway may have passed jobs by
-	return ok
+	until := from.Add(w.cfg.JobTimeout / 3)
+	if b.since.IsZero() || time.Now().Before(until) {
+		if take.Err() == nil && w.tryReserve(1) == 1 {
+			return true
+		}
+		ctx, cancel := context.WithDeadline(take, until)
+		ok := w.reserve(ctx, 1) == 1
+		cancel()
+		if ok || take.Err() != nil {
+			in.poke() // it was full: the gateway may have passed jobs by
+			return ok
+		}
+	}
+	stop(errFull)
+	return false
 }

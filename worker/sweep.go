@@ -24,11 +24,11 @@ const (
 	sweepBatch = 16
 	sweepLanes = 4
 	goneAgain  = 5 * time.Second // until a gone answer whose element is not decided is looked at again
-	purgeBatch = 500
 	purgeEvery = time.Minute
 )
 
-// Run sweeps until ctx is cancelled: expired leases, answers that are gone, operations whose retention is over. Any number of
+// Run sweeps until ctx is cancelled: expired leases, answers that are gone, calls to ask about again, operations whose retention is
+// over. Any number of
 // processes may run it. A [Worker] does this by itself.
 func (r *Runtime) Run(ctx context.Context) error {
 	var g sync.WaitGroup
@@ -39,6 +39,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 	}{
 		{"expired leases", r.cfg.SweepEvery, r.SweepLeases},
 		{"answers that are gone", r.cfg.SweepEvery, r.ResolveGone},
+		{"calls to ask about again", 2 * r.cfg.SweepEvery, r.AskAgain},
 		{"purge", purgeEvery, func(ctx context.Context) error { _, err := r.Purge(ctx); return err }},
 	} {
 		g.Go(func() {
@@ -53,10 +54,15 @@ func (r *Runtime) Run(ctx context.Context) error {
 	return nil
 }
 
-// Purge deletes operations whose retention is over and that no command points to, a bounded number at a time (spec D4).
-func (r *Runtime) Purge(ctx context.Context) (int64, error) {
+// Purge does one round of deleting operations whose retention is over and that no command points to (spec D4), unless another
+// process is at it. Each pass of a round is short and bounded, so is the round.
+func (r *Runtime) Purge(ctx context.Context) (dedup.Purged, error) {
 	unless := []string{`EXISTS (SELECT 1 FROM ` + r.cfg.Schema + `.zeebe_command c WHERE c.operation_id = o.operation_id)`}
-	return r.store.Purge(ctx, r.control, purgeBatch, append(unless, r.cfg.PurgeUnless...)...)
+	done, err := r.store.PurgeRound(ctx, r.control, dedup.Purging{Unless: append(unless, r.cfg.PurgeUnless...)})
+	if done.Gone+done.Slimmed > 0 {
+		r.log.Info().Int64("gone", done.Gone).Int64("slimmed", done.Slimmed).Int64("seen", done.Seen).Msg("operations purged")
+	}
+	return done, err
 }
 
 // SweepLeases takes over external operations whose lease ran out: it asks the other system, settles and answers (path rule 16).

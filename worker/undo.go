@@ -152,6 +152,9 @@ func (r *Runtime) revoke(ctx context.Context, job *task, forward, reason string)
 		op.LeaseUntil = time.Time{} // released: no call is under way
 	}
 	last := &pgx.Batch{}
+	if !op.SlimmedAt.IsZero() {
+		return op, false, "its retention is over and its data is gone", nil
+	}
 	if !rev.Absent {
 		if s := r.mux.forward[op.JobType]; s != nil && s.opt.undo == nil && !s.opt.noEffect && op.State != dedup.Revoked {
 			if standing = leftStanding(s, op); standing != "" {
@@ -159,7 +162,7 @@ func (r *Runtime) revoke(ctx context.Context, job *task, forward, reason string)
 			}
 		}
 		if op.State != dedup.Revoked && r.mux.forward[op.JobType] != nil {
-			r.store.QueueRevokeRow(last, forward, op.Fence, reason, r.cfg.Retain)
+			r.store.QueueRevokeRow(last, forward, op.Fence, reason, r.mux.forward[op.JobType].opt.retention(r.cfg.Retain).For)
 			op.Fence++
 		}
 	}
@@ -217,7 +220,11 @@ func (r *Runtime) findOut(ctx context.Context, s *spec, op dedup.Operation) (ded
 	default:
 		return op, &result{kind: retry, err: outcome.NewUnknown(err), wait: r.cfg.UnknownBackoff.Wait(1)}
 	}
-	ok, err := r.store.Found(ctx, r.control, op.OperationID, op.Fence, effect, doc)
+	var again *time.Duration
+	if effect == dedup.EffectNone && s.resolve != nil {
+		again = askNext(0)
+	}
+	ok, err := r.store.Found(ctx, r.control, op.OperationID, op.Fence, effect, doc, again)
 	if err != nil {
 		return op, &result{kind: retry, err: outcome.Classify(err)}
 	}
@@ -254,7 +261,7 @@ func (r *Runtime) undoTask(s *spec, op dedup.Operation, meta Meta, job bool, rea
 		}
 		return err
 	}
-	sp := &spec{shape: shapeTx, opt: options{noEffect: true, sla: s.opt.sla, backoff: s.opt.backoff}}
+	sp := &spec{shape: shapeTx, opt: options{noEffect: true, sla: s.opt.sla, backoff: s.opt.backoff, retain: s.opt.retain, financial: s.opt.financial}}
 	if us.run != nil {
 		sp.run = func(ctx context.Context, tx *Tx, _ Meta, _ json.RawMessage) (json.RawMessage, error) {
 			return nil, refusedIsFatal(us.run(ctx, tx, u))

@@ -39,6 +39,8 @@ type Worker struct {
 	breakers map[string]*breaker // by job type
 	intakes  []*intake
 	ran      atomic.Bool
+	force    chan struct{} // closed by Force
+	forced   sync.Once
 }
 
 // New makes a worker for the tables of cfg.Schema behind pool. All mistakes in mux and cfg are reported at once. The worker
@@ -66,7 +68,7 @@ func newWorker(conn gateway, pool *pgxpool.Pool, mux *Mux, cfg Config) (*Worker,
 		}
 		return nil, err
 	}
-	w := &Worker{rt: rt, conn: conn, cfg: cfg, tracer: cfg.TracerProvider.Tracer(tracerName), held: map[*held]struct{}{}, free: make(chan struct{}, 1)}
+	w := &Worker{rt: rt, conn: conn, cfg: cfg, tracer: cfg.TracerProvider.Tracer(tracerName), held: map[*held]struct{}{}, free: make(chan struct{}, 1), force: make(chan struct{})}
 	w.slots = semaphore.NewWeighted(int64(cfg.Concurrency))
 	w.breakers = map[string]*breaker{}
 	for _, t := range mux.Types() {
@@ -130,9 +132,9 @@ func (w *Worker) Sender() *zeebe.Sender { return w.sender }
 func (w *Worker) Active() int { return int(w.active.Load()) }
 
 // Run works until ctx is cancelled, then drains: it stops activating, hands back untouched jobs with their retries unchanged,
-// lets running handlers finish for Config.DrainTimeout, writes down what was acknowledged, and returns nil. An error means that
-// handlers had to be cut off; their jobs come back when their time-out passes. A handler that ignores even its context is left
-// behind: Run returns two seconds later. Run may be called once.
+// also those that the gateway had pushed and nobody had read, lets running handlers finish for Config.DrainTimeout, writes down
+// what was acknowledged, and returns nil. An error means that handlers had to be cut off; their jobs come back when their time-out
+// passes. A handler that ignores even its context is left behind: Run returns two seconds later. Run may be called once.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.ran.Swap(true) {
 		return errors.New("worker: Run was called before")
@@ -162,13 +164,23 @@ func (w *Worker) Run(ctx context.Context) error {
 	outer.Go(func() { w.guard(last) })
 	sweeps.Go(func() { w.lookout(ctx) })
 	sweeps.Go(func() { _ = w.rt.Run(ctx) })
+	for _, b := range w.breakers {
+		b.begin(ctx)
+	}
 	for _, in := range w.intakes {
+		var own sync.WaitGroup
 		if w.streams(in.jobType) {
 			in.begin()
-			polls.Go(func() { w.stream(ctx, hard, in, &jobs) })
+			own.Go(func() { w.stream(ctx, hard, in, &jobs) })
 		}
-		polls.Go(func() { w.poll(ctx, hard, in, &jobs) })
+		own.Go(func() { w.poll(ctx, hard, in, &jobs) })
+		polls.Go(func() {
+			own.Wait()
+			close(in.shut)
+		})
 	}
+	var drainEnd time.Time // the drain begins with the end of ctx, not with that of the streams
+	polls.Go(func() { <-ctx.Done(); drainEnd = time.Now().Add(w.cfg.DrainTimeout) })
 	polls.Wait() // after ctx
 	drained := make(chan struct{})
 	go func() {
@@ -176,15 +188,11 @@ func (w *Worker) Run(ctx context.Context) error {
 		sweeps.Wait()
 		close(drained)
 	}()
-	var err error
-	timer := time.NewTimer(w.cfg.DrainTimeout)
-	defer timer.Stop()
-	select {
-	case <-drained:
-	case <-timer.C:
-		err = fmt.Errorf("worker: %d jobs still ran when the drain's %s were over", w.Active(), w.cfg.DrainTimeout)
+	err := w.drain(drained, drainEnd)
+	if err != nil {
 		cut()
-		timer.Reset(cutGrace)
+		timer := time.NewTimer(cutGrace)
+		defer timer.Stop()
 		select {
 		case <-drained:
 		case <-timer.C:
@@ -201,9 +209,6 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.cfg.Log.Info().Int("active", w.Active()).Msg("worker drained")
 	return err
 }
-
-// cutGrace is what handlers get to notice that their context is over.
-const cutGrace = 2 * time.Second
 
 // beatEvery and deadAfter are the heartbeat of the crash-loop guard.
 const (

@@ -22,6 +22,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if spec := os.Getenv("JOURNEYMAN_TEST_WORKER"); spec != "" {
+		os.Exit(childWorker(spec))
+	}
 	code := m.Run()
 	pgtest.Stop()
 	if code == 0 {

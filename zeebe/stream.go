@@ -13,6 +13,7 @@ const StreamWindow = 64 << 10
 // JobStream gives jobs of one type as the gateway pushes them. Recv may be called from one goroutine at a time.
 type JobStream struct {
 	stream pb.Gateway_StreamActivatedJobsClient
+	conn   *Conn
 }
 
 // StreamJobs opens a stream of jobs that become activatable from now on; a backlog must be polled. It ends with ctx. The job
@@ -26,7 +27,7 @@ func (c *Conn) StreamJobs(ctx context.Context, req ActivateRequest) (*JobStream,
 	if err != nil {
 		return nil, wrap("StreamActivatedJobs", err)
 	}
-	return &JobStream{stream: s}, nil
+	return &JobStream{stream: s, conn: c}, nil
 }
 
 // Recv waits for the next job. After the context of the stream was cancelled it still gives the jobs that had arrived, then
@@ -37,4 +38,13 @@ func (s *JobStream) Recv() (Job, error) {
 		return Job{}, wrap("StreamActivatedJobs", err)
 	}
 	return jobOf(j), nil
+}
+
+// Ended waits, after Recv gave CANCELED, until the gateway has seen the end of the stream: what is made activatable from then on is not
+// pushed into it any more. Other calls travel on another connection and could arrive before. An error says that this is not known.
+func (s *JobStream) Ended(ctx context.Context) error {
+	ctx, cancel := s.conn.bounded(ctx)
+	defer cancel()
+	_, err := s.conn.streams.Topology(ctx, &pb.TopologyRequest{}) // behind the end on the same connection, which keeps order
+	return wrap("Topology", err)
 }
