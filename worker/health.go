@@ -29,6 +29,11 @@ type TypeHealth struct {
 	Grouped     int64         // jobs that ended in a transaction shared with others (path rule 26)
 	Splits      int64         // shared transactions that were rolled back
 	TimesSlowed int64
+
+	ExpectedPerSecond float64       // declared with [Expect] (spec W10); 0 = not declared
+	ExpectedCost      time.Duration // of one job
+	JobsPerSecond     float64       // jobs that ended, in the last minute
+	JobCost           time.Duration // time of a handler's slot that one of them took
 }
 
 // StreamsDown lists the job types whose stream should be open and is not. Their jobs come by poll meanwhile.
@@ -53,6 +58,8 @@ func (w *Worker) Health() Health {
 		t := TypeHealth{Type: in.jobType, Stream: in.stream, StreamSince: in.since, StreamOpens: in.opens, StreamError: in.err, Streamed: in.streamed, Polled: in.polled, HandedBack: in.back}
 		in.mu.Unlock()
 		t.Slowed, t.SlowedSince, t.TimesSlowed = w.breaker(in.jobType).state()
+		t.ExpectedPerSecond, t.ExpectedCost = w.rt.mux.expected(in.jobType)
+		t.JobsPerSecond, t.JobCost = w.rates.of(in.jobType, time.Now())
 		if p := w.rt.paces[in.jobType]; p != nil {
 			p.mu.Lock()
 			t.HandlerP95, t.Grouped, t.Splits = p.p95, p.grouped, p.splits

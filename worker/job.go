@@ -31,6 +31,7 @@ func (w *Worker) work(drain, hard context.Context, h *held) {
 		var res result
 		var taken bool
 		var mates []*waiter
+		var spent time.Duration
 		if wt != nil {
 			taken, mates = w.board(wt, slot)
 		}
@@ -60,13 +61,16 @@ func (w *Worker) work(drain, hard context.Context, h *held) {
 				res = w.run(hard, h, alone)
 			}
 			w.slots.Release(slots)
-			h.slotAt.Store(0)
+			spent = time.Since(time.Unix(0, h.slotAt.Swap(0)))
 		}
 		if res.unsent {
 			w.rt.sendNow(hard, res.queued)
 		}
 		singly = alone
 		w.ended(h, res)
+		if res.kind == answered || res.kind == retry {
+			w.rates.add(h.job.Type, spent, time.Now())
+		}
 		switch res.kind {
 		case answered:
 			return

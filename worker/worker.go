@@ -37,6 +37,7 @@ type Worker struct {
 	waiting  []*waiter // for a slot, in order; may be taken along
 	watch    watch
 	breakers map[string]*breaker // by job type
+	rates    rates
 	intakes  []*intake
 	ran      atomic.Bool
 	force    chan struct{} // closed by Force
