@@ -63,17 +63,11 @@ func (r *Runtime) tryTx(ctx context.Context, t *task) (res result, unknown bool)
 	defer pc.Release()
 	conn := pc.Conn()
 	clean := context.WithoutCancel(ctx)
-	c, err := t.claim(dedup.Claimed, r)
-	if err != nil {
-		return result{kind: retry, err: outcome.NewFatal(err)}, false
-	}
-
 	b, e := &pgx.Batch{}, entry{}
-	r.begin(b)
-	e.claim = r.store.QueueClaim(b, c)
+	b.Queue("BEGIN")
+	e.claim = r.store.QueueEnter(b, t.meta.OperationID, r.lockWait, t.meta.Cluster, t.meta.ProcessInstanceKey, &e.used)
 	e.gate = r.queueGate(b, t)
-	r.store.QueueRead(b, t.meta.OperationID, &e.op, &e.found)
-	r.store.QueueUsed(b, t.meta.Cluster, t.meta.ProcessInstanceKey, &e.used)
+	r.store.QueueEntered(b, t.meta.OperationID, &e.op, &e.found)
 	r.enterEnd(b)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		rollback(clean, conn)
@@ -83,13 +77,14 @@ func (r *Runtime) tryTx(ctx context.Context, t *task) (res result, unknown bool)
 		return notStarted(err), false
 	}
 	fence := e.claim.Fence
+	t.entered = e.claim.Won
 	if !e.claim.Won && !rule.Off(1) {
 		if !e.found { // purged between claim and read
 			rollback(clean, conn)
 			return result{kind: busy, reason: "row gone"}, false
 		}
 		var done bool
-		if res, fence, done = r.seenTx(ctx, conn, t, e.op); done {
+		if res, fence, done = r.seenTx(ctx, conn, t, &e); done {
 			return res, res.kind == again
 		}
 	} else {
@@ -97,15 +92,15 @@ func (r *Runtime) tryTx(ctx context.Context, t *task) (res result, unknown bool)
 			rollback(clean, conn)
 			return result{kind: retry, err: outcome.Classify(t.commitErr)}, false
 		}
-		fence = max(fence, e.op.Fence)
+		fence = max(fence, e.op.Fence) // without rule 1 the row of another
 	}
 	crash.Point("worker.claimed", t.meta.OperationID)
 	return r.handleTx(ctx, conn, t, e, fence)
 }
 
 // seenTx deals with an operation that was claimed before; done = nothing more to run.
-func (r *Runtime) seenTx(ctx context.Context, conn *pgx.Conn, t *task, op dedup.Operation) (res result, fence int64, done bool) {
-	clean := context.WithoutCancel(ctx)
+func (r *Runtime) seenTx(ctx context.Context, conn *pgx.Conn, t *task, e *entry) (res result, fence int64, done bool) {
+	clean, op := context.WithoutCancel(ctx), e.op
 	end, err := r.known(t, op)
 	if err != nil {
 		rollback(clean, conn)
@@ -123,7 +118,7 @@ func (r *Runtime) seenTx(ctx context.Context, conn *pgx.Conn, t *task, op dedup.
 	case !op.UndoneAt.IsZero():
 		return r.replay(ctx, conn, t, op, true), 0, true
 	}
-	f, err := r.rerun(ctx, conn, t, op, "", false)
+	f, err := r.rerun(ctx, conn, t, op, "", false, &e.used)
 	if err != nil {
 		rollback(clean, conn)
 		return notStarted(err), 0, true
@@ -136,7 +131,7 @@ func (r *Runtime) seenTx(ctx context.Context, conn *pgx.Conn, t *task, op dedup.
 }
 
 // rerun opens a recorded refusal or failure again after an operator's retry, in the open transaction.
-func (r *Runtime) rerun(ctx context.Context, conn *pgx.Conn, t *task, op dedup.Operation, owner string, call bool) (*dedup.Fenced, error) {
+func (r *Runtime) rerun(ctx context.Context, conn *pgx.Conn, t *task, op dedup.Operation, owner string, call bool, used *int64) (*dedup.Fenced, error) {
 	meta, err := json.Marshal(t.meta)
 	if err != nil {
 		return nil, err
@@ -145,6 +140,9 @@ func (r *Runtime) rerun(ctx context.Context, conn *pgx.Conn, t *task, op dedup.O
 	b.Queue("ROLLBACK TO SAVEPOINT " + savepoint)
 	f := r.store.QueueRerun(b, dedup.Take{OperationID: op.OperationID, Fence: op.Fence, JobContext: t.jobContext(), Owner: owner, Lease: r.cfg.Lease, Meta: meta, Call: call})
 	r.store.QueueDropAttempts(b, t.meta.Cluster, t.meta.Key)
+	if used != nil {
+		r.store.QueueUsed(b, t.meta.Cluster, t.meta.ProcessInstanceKey, used)
+	}
 	b.Queue("SAVEPOINT " + savepoint)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		return nil, err

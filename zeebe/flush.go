@@ -63,6 +63,7 @@ func (s *Sender) Flush(ctx context.Context) error {
 func (s *Sender) write(ctx context.Context, acked []Queued, failed []failure) error {
 	q := s.cfg.Queue.q
 	b := &pgx.Batch{}
+	b.Queue("SET LOCAL enable_seqscan TO off") // plans are kept: one made while the table was short would read all of it for ever after
 	if len(acked) > 0 {
 		ids, revs := make([]int64, len(acked)), make([]int32, len(acked))
 		for i, c := range acked {

@@ -20,8 +20,8 @@ func render(schema string) queries {
 		// Index zeebe_command_answer for answers. Locks one row.
 		insert: r(`INSERT INTO {{schema}}.zeebe_command AS c (cluster, kind, job_key, element_instance_key, process_instance_key, incident_key,
 				operation_id, retries, code, message, name, correlation_key, message_id, ttl_ms, local, variables, next_at, created_at, changed_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-				{{schema}}.now() + $17::interval, {{schema}}.now(), {{schema}}.now())
+			SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, t.now + $17::interval, t.now, t.now
+			FROM (SELECT {{schema}}.now() AS now) t
 			ON CONFLICT (cluster, job_key) WHERE kind IN ('complete', 'fail', 'throw') DO UPDATE SET
 				rev = c.rev + 1, kind = excluded.kind, state = 'pending', reason = '', next_at = excluded.next_at, attempts = 0, last_code = '', last_error = '',
 				operation_id = excluded.operation_id, retries = excluded.retries, code = excluded.code, message = excluded.message,
@@ -60,6 +60,7 @@ func render(schema string) queries {
 			UPDATE {{schema}}.zeebe_command c SET attempts = c.attempts + 1, changed_at = {{schema}}.now(),
 				next_at = {{schema}}.now() + make_interval(secs => (2 + least(60, power(2, least(c.attempts, 6)))) * (0.5 + random() / 2))
 			FROM due WHERE c.id = due.id RETURNING {{columns}}`),
+		// Primary key; the table is short and full of dead rows, which a join would read.
 		acked: r(`DELETE FROM {{schema}}.zeebe_command c USING unnest($1::bigint[], $2::integer[]) AS a (id, rev) WHERE c.id = a.id AND c.rev = a.rev`),
 		failed: r(`UPDATE {{schema}}.zeebe_command SET state = $3, reason = $4, last_code = $5, last_error = left($6, 2000), changed_at = {{schema}}.now(),
 				next_at = CASE WHEN $3 = 'gone' THEN {{schema}}.now() ELSE next_at END
