@@ -1,0 +1,5 @@
+//go:build soak
+
+package core_test
+
+const mostModels = 1 << 30
