@@ -2,7 +2,6 @@ package sagas
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -192,56 +191,6 @@ func (s *Sagas) EndWithoutInstance(ctx context.Context, sagaID string) error {
 		})
 	}
 	return s.end(ctx, sagaID, row.Decision, row.Reason, func(row Saga) bool { return row.Decision != Undecided })
-}
-
-// Remediated closes a saga without an instance whose effects a person has settled: state manual, after
-// [Sagas.EndWithoutInstance]. report goes into the final answer, nil for none. A saga whose instance still runs is
-// refused: there the model's user task takes the report. It needs Config.InstanceEnded.
-func (s *Sagas) Remediated(ctx context.Context, sagaID string, report json.RawMessage) error {
-	if s.cfg.InstanceEnded == nil {
-		return fmt.Errorf("remediate saga %s: Config.InstanceEnded is not set", sagaID)
-	}
-	row, err := scanSaga(s.cfg.Domain.QueryRow(ctx, s.sql.readSaga, sagaID))
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return fmt.Errorf("remediate saga %s: %w", sagaID, ErrUnknown)
-	case err != nil:
-		return fmt.Errorf("remediate saga %s: %w", sagaID, err)
-	case row.State != "manual":
-		return fmt.Errorf("remediate saga %s: its state is %s, want manual", sagaID, row.State)
-	}
-	ended, err := s.cfg.InstanceEnded(ctx, row.Cluster, row.ProcessInstanceKey)
-	switch {
-	case err != nil:
-		return fmt.Errorf("remediate saga %s: %w", sagaID, err)
-	case !ended:
-		return fmt.Errorf("remediate saga %s: process instance %d still runs; complete its user task", sagaID, row.ProcessInstanceKey)
-	}
-	err = s.inSaga(ctx, sagaID, "close", func(tx *outbox.Tx, row Saga) error {
-		if row.ClosedAt != nil || row.State != "manual" {
-			return fmt.Errorf("its state is %s meanwhile", row.State)
-		}
-		t, err := s.typeOf(row.Type)
-		if err != nil {
-			return err
-		}
-		steps, err := collectSteps(ctx, tx, s.sql.steps, sagaID)
-		if err != nil {
-			return err
-		}
-		e, err := ending(row, steps, report)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, s.sql.remediate, sagaID); err != nil {
-			return err
-		}
-		return s.closeIn(ctx, tx, t, row, e, false)
-	})
-	if err != nil {
-		return fmt.Errorf("remediate saga %s: %w", sagaID, err)
-	}
-	return nil
 }
 
 // end closes a saga without its model. Under the gate held exclusively, it first asks whether it still may.

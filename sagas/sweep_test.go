@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
 	"github.com/vitrip/journeyman/worker"
 )
@@ -228,5 +229,45 @@ func TestOrphanAtClose(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"hotel"}, log); diff != "" {
 		t.Errorf("undone (-want +got):\n%s", diff)
+	}
+}
+
+// A person's act is audited in the transaction that closes the saga, once, and undone when it cannot be.
+func TestRemediateIsAudited(t *testing.T) {
+	w := setupWith(t, func(c *Config) {
+		c.Undo = func(context.Context, string, string) (worker.UndoResult, error) {
+			return worker.UndoResult{Outcome: outcome.Success, Parked: true, Standing: "money"}, nil
+		}
+		c.InstanceEnded = func(context.Context, string, int64) (bool, error) { return true, nil }
+	})
+	id := w.begun("k")
+	w.mustRun(id, step{element: "payment", undo: "payment.void"})
+	if err := w.s.EndWithoutInstance(w.ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	var acts []Remediated
+	audit := func(_ context.Context, tx *outbox.Tx, before, after Remediated) error {
+		acts = append(acts, before, after)
+		_, err := tx.Exec(w.ctx, `SELECT 1`)
+		return err
+	}
+	act := Remediation{Actor: "ann", Reason: "voided by phone", Report: json.RawMessage(`{"note":"voided"}`)}
+	for name, r := range map[string]Remediation{"nobody": {Reason: "x"}, "no reason": {Actor: "ann"}, "no JSON": {Actor: "ann", Reason: "x", Report: json.RawMessage(`{`)}} {
+		if err := w.s.Remediate(w.ctx, id, r, audit); err == nil {
+			t.Errorf("%s: it was taken", name)
+		}
+	}
+	if err := w.s.Remediate(w.ctx, id, act, func(context.Context, *outbox.Tx, Remediated, Remediated) error { return errors.New("no audit") }); err == nil || w.saga(id).ClosedAt != nil {
+		t.Errorf("closed without an audit record: %v", err)
+	}
+	if err := w.s.Remediate(w.ctx, id, act, audit); err != nil {
+		t.Fatal(err)
+	}
+	want := []Remediated{{SagaID: id, Tenant: "agency", State: "manual", Decision: Failed, Open: []string{"payment"}}, {SagaID: id, Tenant: "agency", State: "failed", Decision: Failed}}
+	if diff := cmp.Diff(want, acts); diff != "" {
+		t.Errorf("audited (-want +got):\n%s", diff)
+	}
+	if err := w.s.Remediate(w.ctx, id, act, audit); err == nil || len(acts) != 2 {
+		t.Errorf("a second time: %v, %d acts", err, len(acts))
 	}
 }

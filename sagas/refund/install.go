@@ -25,6 +25,7 @@ type Config struct {
 	Flight, Hotel, Transfer, Payment *supplier.Client
 	Sagas                            Sagas
 	SLA                              time.Duration // how long a supplier's answer may stay unknown before the model follows up; 0 = 5 min
+	PerSecond                        float64       // refunds per second that are expected, for tools to show beside what is measured (spec W10); 0 = 0.5
 	KeyValidFor                      time.Duration // how long suppliers honour an idempotency key; 0 = 24 h
 }
 
@@ -49,8 +50,8 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if cfg.Sagas == nil {
 		errs = append(errs, errors.New("refund: Sagas is nil, want *sagas.Sagas"))
 	}
-	if cfg.SLA < 0 || cfg.KeyValidFor < 0 {
-		errs = append(errs, fmt.Errorf("refund: SLA is %v and KeyValidFor is %v, want 0 or more", cfg.SLA, cfg.KeyValidFor))
+	if cfg.SLA < 0 || cfg.KeyValidFor < 0 || cfg.PerSecond < 0 {
+		errs = append(errs, fmt.Errorf("refund: SLA is %v, KeyValidFor is %v and PerSecond is %v, want 0 or more", cfg.SLA, cfg.KeyValidFor, cfg.PerSecond))
 	}
 	errs = append(errs, postgres.CheckSchema(postgres.SchemaOr(cfg.Schema)))
 	b, err := tourbooking.NewBookings(cfg.Schema)
@@ -63,10 +64,13 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if cfg.KeyValidFor == 0 {
 		cfg.KeyValidFor = 24 * time.Hour
 	}
+	if cfg.PerSecond == 0 {
+		cfg.PerSecond = 0.5
+	}
 	RegisterRefund(mux, desk{
 		sql: render(postgres.SchemaOr(cfg.Schema)), bookings: b, sagas: cfg.Sagas, payment: cfg.Payment,
 		suppliers:   map[string]*supplier.Client{"flight": cfg.Flight, "hotel": cfg.Hotel, "transfer": cfg.Transfer},
-		keyValidFor: worker.KeyValidFor(cfg.KeyValidFor), sla: worker.SLA(cfg.SLA),
+		keyValidFor: worker.KeyValidFor(cfg.KeyValidFor), sla: worker.SLA(cfg.SLA), perSecond: cfg.PerSecond,
 	})
 	return nil
 }
@@ -82,6 +86,19 @@ type desk struct {
 	payment   *supplier.Client
 
 	keyValidFor, sla worker.Option
+	perSecond        float64 // refunds
 }
+
+// expect declares how often a step runs per refund, and what one run costs (spec W10).
+func (d desk) expect(perRefund float64, cost time.Duration) worker.Option {
+	return worker.Expect(d.perSecond*perRefund, cost)
+}
+
+const (
+	costCall       = 300 * time.Millisecond
+	costOwn        = 10 * time.Millisecond
+	segmentsOfEach = 3
+	oftenAsked     = 0.01
+)
 
 var _ RefundHandlers = desk{}

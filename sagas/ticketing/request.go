@@ -3,6 +3,7 @@ package ticketing
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
@@ -57,6 +58,7 @@ func (d desk) TicketRequest() TicketRequestHandler {
 			},
 		}),
 		worker.Orphan(worker.Undo), worker.KeyValidFor(d.cfg.KeyValidFor), worker.SLA(d.cfg.SLA),
+		worker.Expect(d.cfg.PerSecond, 300*time.Millisecond),
 	)
 }
 
@@ -83,6 +85,7 @@ func (d desk) TicketFollowUp() TicketFollowUpHandler {
 			},
 		}),
 		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA),
+		worker.Expect(d.cfg.PerSecond/100, 300*time.Millisecond),
 	)
 }
 

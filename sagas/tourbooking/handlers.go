@@ -1,6 +1,8 @@
 package tourbooking
 
 import (
+	"time"
+
 	"github.com/vitrip/journeyman/worker"
 )
 
@@ -13,6 +15,20 @@ type handlers struct {
 	confirm                 confirmation
 	honoured                worker.Option // how long suppliers honour an idempotency key
 	sla                     worker.Option
+	perSecond               float64 // bookings
+}
+
+// What steps cost, and in how many bookings a follow-up runs (spec W10).
+const (
+	costCall     = 300 * time.Millisecond
+	costOwn      = 10 * time.Millisecond
+	oftenAsked   = 0.01
+	oftenForward = 1
+)
+
+// expect declares how often a step runs per booking, and what one run costs.
+func (h handlers) expect(perBooking float64, cost time.Duration) worker.Option {
+	return worker.Expect(h.perSecond*perBooking, cost)
 }
 
 var _ TourBookingHandlers = handlers{}
@@ -21,7 +37,7 @@ var _ TourBookingHandlers = handlers{}
 func (h handlers) FlightReserve() FlightReserveHandler {
 	in := func(in FlightReserveIn) offer { return offer{Offer: in.Offer, Travellers: in.Travellers} }
 	out := func(id string) FlightReserveOut { return FlightReserveOut{ReservationID: id} }
-	return FlightReserveExternal(reservation(h.flight, in, out), FlightReserveUndo(cancellation[FlightReserveIn](h.flight)), worker.Orphan(worker.Undo), h.honoured, h.sla)
+	return FlightReserveExternal(reservation(h.flight, in, out), FlightReserveUndo(cancellation[FlightReserveIn](h.flight)), worker.Orphan(worker.Undo), h.honoured, h.sla, h.expect(oftenForward, costCall))
 }
 
 // FlightFollowUp finds out what became of a reservation with an unknown outcome.
@@ -29,7 +45,7 @@ func (h handlers) FlightFollowUp() FlightFollowUpHandler {
 	forward := func(in FlightFollowUpIn) string { return in.ForwardOperationID }
 	out := func(id string) FlightFollowUpOut { return FlightFollowUpOut{ReservationID: id} }
 	return FlightFollowUpExternal(followUp(h.flight, forward, out), FlightFollowUpUndo(followUpCancellation(h.flight, forward)),
-		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA))
+		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), h.expect(oftenAsked, costCall))
 }
 
 // HotelReserve reserves the hotel. The hotel ignores idempotency keys.
@@ -38,7 +54,7 @@ func (h handlers) HotelReserve() HotelReserveHandler {
 		return offer{Offer: in.Offer, Travellers: in.Travellers, Nights: in.Nights}
 	}
 	out := func(id string) HotelReserveOut { return HotelReserveOut{ReservationID: id} }
-	return HotelReserveExternal(reservation(h.hotel, in, out), HotelReserveUndo(cancellation[HotelReserveIn](h.hotel)), worker.Orphan(worker.Undo), worker.KeyIgnored(), h.sla)
+	return HotelReserveExternal(reservation(h.hotel, in, out), HotelReserveUndo(cancellation[HotelReserveIn](h.hotel)), worker.Orphan(worker.Undo), worker.KeyIgnored(), h.sla, h.expect(oftenForward, costCall))
 }
 
 // HotelFollowUp finds out what became of a reservation with an unknown outcome.
@@ -46,14 +62,14 @@ func (h handlers) HotelFollowUp() HotelFollowUpHandler {
 	forward := func(in HotelFollowUpIn) string { return in.ForwardOperationID }
 	out := func(id string) HotelFollowUpOut { return HotelFollowUpOut{ReservationID: id} }
 	return HotelFollowUpExternal(followUp(h.hotel, forward, out), HotelFollowUpUndo(followUpCancellation(h.hotel, forward)),
-		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA))
+		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), h.expect(oftenAsked, costCall))
 }
 
 // TransferReserve reserves the transfer.
 func (h handlers) TransferReserve() TransferReserveHandler {
 	in := func(in TransferReserveIn) offer { return offer{Offer: in.Offer, Travellers: in.Travellers} }
 	out := func(id string) TransferReserveOut { return TransferReserveOut{ReservationID: id} }
-	return TransferReserveExternal(reservation(h.transfer, in, out), TransferReserveUndo(cancellation[TransferReserveIn](h.transfer)), worker.Orphan(worker.Undo), h.honoured, h.sla)
+	return TransferReserveExternal(reservation(h.transfer, in, out), TransferReserveUndo(cancellation[TransferReserveIn](h.transfer)), worker.Orphan(worker.Undo), h.honoured, h.sla, h.expect(oftenForward, costCall))
 }
 
 // TransferFollowUp finds out what became of a reservation with an unknown outcome.
@@ -61,5 +77,5 @@ func (h handlers) TransferFollowUp() TransferFollowUpHandler {
 	forward := func(in TransferFollowUpIn) string { return in.ForwardOperationID }
 	out := func(id string) TransferFollowUpOut { return TransferFollowUpOut{ReservationID: id} }
 	return TransferFollowUpExternal(followUp(h.transfer, forward, out), TransferFollowUpUndo(followUpCancellation(h.transfer, forward)),
-		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA))
+		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), h.expect(oftenAsked, costCall))
 }

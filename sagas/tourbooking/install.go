@@ -28,6 +28,7 @@ type Config struct {
 	Sagas                            Sagas
 	Ticketing                        TicketingPlan // nil = no ticketing is started
 	SLA                              time.Duration // how long a supplier's answer may stay unknown before the model follows up; 0 = 5 min
+	PerSecond                        float64       // bookings per second that are expected, for tools to show beside what is measured (spec W10); 0 = 5
 	KeyValidFor                      time.Duration // how long suppliers honour an idempotency key; 0 = 24 h
 }
 
@@ -50,8 +51,8 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if cfg.Sagas == nil {
 		errs = append(errs, errors.New("tour booking: Sagas is nil, want *sagas.Sagas"))
 	}
-	if cfg.SLA < 0 || cfg.KeyValidFor < 0 {
-		errs = append(errs, fmt.Errorf("tour booking: SLA is %v and KeyValidFor is %v, want 0 or more", cfg.SLA, cfg.KeyValidFor))
+	if cfg.SLA < 0 || cfg.KeyValidFor < 0 || cfg.PerSecond < 0 {
+		errs = append(errs, fmt.Errorf("tour booking: SLA is %v, KeyValidFor is %v and PerSecond is %v, want 0 or more", cfg.SLA, cfg.KeyValidFor, cfg.PerSecond))
 	}
 	b, err := NewBookings(cfg.Schema)
 	if err := errors.Join(append(errs, err)...); err != nil {
@@ -63,10 +64,13 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if cfg.KeyValidFor == 0 {
 		cfg.KeyValidFor = 24 * time.Hour
 	}
+	if cfg.PerSecond == 0 {
+		cfg.PerSecond = 5
+	}
 	RegisterTourBooking(mux, handlers{
 		flight: desk{b, cfg.Flight, segmentFlight}, hotel: desk{b, cfg.Hotel, segmentHotel}, transfer: desk{b, cfg.Transfer, segmentTransfer},
 		till: till{b, cfg.Payment}, confirm: confirmation{b, cfg.Sagas, cfg.Ticketing},
-		honoured: worker.KeyValidFor(cfg.KeyValidFor), sla: worker.SLA(cfg.SLA),
+		honoured: worker.KeyValidFor(cfg.KeyValidFor), sla: worker.SLA(cfg.SLA), perSecond: cfg.PerSecond,
 	})
 	return nil
 }
