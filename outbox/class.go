@@ -13,9 +13,9 @@ import (
 )
 
 // Chain is the name of the hash chain of a message of class audit: one for each
-// partition of its topic.
-func Chain(topic string, partitions int, businessKey string) string {
-	return fmt.Sprintf("%s/%d", topic, events.Partition(businessKey, partitions))
+// producer and partition of its topic.
+func Chain(producer, topic string, partitions int, businessKey string) string {
+	return fmt.Sprintf("%s/%s/%d", producer, topic, events.Partition(businessKey, partitions))
 }
 
 // special is a row whose class or order scope asks for more than a row in the
@@ -38,7 +38,7 @@ func (s *Stager) lockChains(b *pgx.Batch, rows []row) {
 	var chains []string
 	for _, r := range rows {
 		if r.entry.Class.Chained() {
-			chains = append(chains, Chain(r.entry.Topic, r.entry.Partitions, r.BusinessKey))
+			chains = append(chains, Chain(s.cfg.Producer, r.entry.Topic, r.entry.Partitions, r.BusinessKey))
 		}
 	}
 	if len(chains) > 0 {
@@ -56,7 +56,7 @@ func (s *Stager) queueSpecial(b *pgx.Batch, o events.Origin, r special) {
 	ordered := r.entry.OrderScope != ""
 	switch {
 	case r.entry.Class.Chained():
-		b.Queue(s.classes.insertAs(ordered, true, true), append(args, r.entry.OrderScope, r.sum, Chain(r.entry.Topic, r.entry.Partitions, r.BusinessKey))...)
+		b.Queue(s.classes.insertAs(ordered, true, true), append(args, r.entry.OrderScope, r.sum, Chain(s.cfg.Producer, r.entry.Topic, r.entry.Partitions, r.BusinessKey))...)
 	case r.entry.Class.Immutable():
 		b.Queue(s.classes.insertAs(ordered, true, false), append(args, r.entry.OrderScope, r.sum)...)
 	default:

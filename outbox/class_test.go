@@ -183,7 +183,7 @@ func TestClasses_AuditIsAChain_E4(t *testing.T) {
 	last, links := map[string]string{}, 0
 	for _, r := range f.wait(bk, "twelve links", atLeast(12)) {
 		chain := r.Header(events.HeaderAuditChain)
-		if chain != outbox.Chain(r.Topic, 2, r.Key) || len(r.Header(events.HeaderAuditHash)) != 64 {
+		if chain != outbox.Chain("tester", r.Topic, 2, r.Key) || len(r.Header(events.HeaderAuditHash)) != 64 {
 			t.Errorf("headers %v", r.Headers)
 		}
 		last[chain+"/"+r.Header(events.HeaderAuditLink)] = r.Header(events.HeaderAuditHash)

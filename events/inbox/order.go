@@ -18,6 +18,7 @@ import (
 // its key (header previous_sequence). The group keeps how far it is with each
 // key in inbox_order, under a lock held until the message's transaction ends, so
 // that members with partitions of different topics take turns too.
+// The order is that of one producer: services with databases of their own have no common one.
 //
 //	                 previous ≤ seq
 //	message ────────────────────────────► handler, seq := its sequence, wakes what waited for it
@@ -32,9 +33,10 @@ import (
 // order is a message's place in its scope.
 type order struct {
 	strict   bool
-	held     bool  // it comes from inbox_retry, where it waited for a gap
-	previous int64 // -1: the message does not say
-	last     int64 // how far the group was when its transaction began
+	scope    string // of the catalog, and the producer: each service numbers its own messages
+	held     bool   // it comes from inbox_retry, where it waited for a gap
+	previous int64  // -1: the message does not say
+	last     int64  // how far the group was when its transaction began
 }
 
 // place reads where the message stands in its scope. Messages that are replayed
@@ -43,7 +45,10 @@ func (m *message) place() error {
 	if m.entry.OrderScope == "" || m.env.Metadata.Replay || m.replay.again {
 		return nil
 	}
-	m.order.strict, m.order.previous = true, -1
+	if m.env.Metadata.Sequence < 1 {
+		return nil // not from an outbox
+	}
+	m.order.strict, m.order.previous, m.order.scope = true, -1, m.entry.OrderScope+"@"+clean(m.env.Producer)
 	text := m.Header(events.HeaderPreviousSequence)
 	if text == "" {
 		return nil // staged before its type was ordered strictly
@@ -67,7 +72,7 @@ func (m message) late() bool { return m.order.strict && m.env.Metadata.Sequence 
 // queueLock adds the lock on the key's place to a batch.
 func (i *Inbox) queueLock(b *pgx.Batch, m *message) {
 	if m.order.strict {
-		b.Queue(i.order.lock, i.cfg.Group, m.entry.OrderScope, m.Key).QueryRow(func(row pgx.Row) error { return row.Scan(&m.order.last) })
+		b.Queue(i.order.lock, i.cfg.Group, m.order.scope, m.Key).QueryRow(func(row pgx.Row) error { return row.Scan(&m.order.last) })
 	}
 }
 
@@ -76,7 +81,7 @@ func (i *Inbox) queueAdvance(b *pgx.Batch, m message) {
 	if !m.order.strict {
 		return
 	}
-	args := []any{i.cfg.Group, m.entry.OrderScope, m.Key, m.env.Metadata.Sequence}
+	args := []any{i.cfg.Group, m.order.scope, m.Key, m.env.Metadata.Sequence}
 	b.Queue(i.order.advance, args...)
 	b.Queue(i.order.wake, args...)
 	b.Queue(i.order.unpark, args...)
@@ -90,7 +95,7 @@ func (i *Inbox) hold(ctx context.Context, conn *pgxpool.Conn, m message) (filled
 	why := fmt.Sprintf("waits for the message with sequence %d of its key", m.order.previous)
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		var last int64
-		if err := tx.QueryRow(ctx, i.order.lock, i.cfg.Group, m.entry.OrderScope, m.Key).Scan(&last); err != nil {
+		if err := tx.QueryRow(ctx, i.order.lock, i.cfg.Group, m.order.scope, m.Key).Scan(&last); err != nil {
 			return err
 		}
 		if filled = !i.gap(m, last); filled {
@@ -102,13 +107,13 @@ func (i *Inbox) hold(ctx context.Context, conn *pgxpool.Conn, m message) (filled
 			if err != nil {
 				return err
 			}
-			_, err = tx.Exec(ctx, i.order.hold, append(args, m.entry.OrderScope, m.order.previous)...)
+			_, err = tx.Exec(ctx, i.order.hold, append(args, m.order.scope, m.order.previous)...)
 			return err
 		case m.order.held:
 			_, err := tx.Exec(ctx, i.order.park, i.cfg.Group, m.retry, string(outcome.Business), ReasonGap, why)
 			return err
 		}
-		_, err := tx.Exec(ctx, i.order.holdRetry, i.cfg.Group, m.retry, why, i.cfg.GapLimit, m.entry.OrderScope, m.order.previous)
+		_, err := tx.Exec(ctx, i.order.holdRetry, i.cfg.Group, m.retry, why, i.cfg.GapLimit, m.order.scope, m.order.previous)
 		return err
 	})
 	if err != nil || filled {

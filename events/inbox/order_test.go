@@ -267,3 +267,57 @@ func TestInbox_Encryption_E4(t *testing.T) {
 		t.Errorf("without keys: got %v", err)
 	}
 }
+
+// Rotation reaches what waits and what lies dead, also what came encrypted.
+func TestInbox_Reseal_E4(t *testing.T) {
+	t.Parallel()
+	f := setupOrder(t, "encryption: {domain: at_rest, saga: end_to_end}\n")
+	dir := filepath.Join(t.TempDir(), "keys")
+	if err := seal.Generate(dir, "old"); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := seal.OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	saga := f.step("test.saga.started", "dead", 1, 0)
+	if saga.Body, err = seal.Seal(keys, seal.EndToEnd, saga.Body, saga.Header(events.HeaderEventID)); err != nil {
+		t.Fatal(err)
+	}
+	var refuse atomic.Bool
+	refuse.Store(true)
+	f.runSteps(func(ctx context.Context, tx *outbox.Tx, m events.Received) error {
+		switch {
+		case refuse.Load() && m.Metadata.BusinessKey == "dead":
+			return outcome.NewFatal(errors.New("no"))
+		case refuse.Load():
+			return outcome.NewRetryable(errors.New("not yet"), time.Hour)
+		}
+		return apply(ctx, tx, m)
+	}, func(c *inbox.Config) { c.Keys = keys })
+	f.publish(saga, f.step("test.step.started", "dead", 2, 0), f.step("test.step.started", "waiting", 1, 0))
+	f.eventually("two dead, one waits", func() bool {
+		return len(f.dead()) == 2 && f.count(`SELECT count(*) FROM journeyman.inbox_retry`) == 1
+	})
+	if err := seal.Generate(dir, "new"); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("the new key is in use", func() bool { id, err := keys.Current(); return err == nil && id == "new" })
+	got, err := seal.Reseal(f.ctx, f.pool, keys, inbox.SealedTables("journeyman"), nil)
+	if err != nil || got.Rows != 3 || got.Changed != 0 || len(got.Left) != 0 {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	if err := os.Remove(filepath.Join(dir, "old.key")); err != nil {
+		t.Fatal(err)
+	}
+	refuse.Store(false)
+	for _, d := range f.dead() {
+		if err := f.desk.Redrive(f.ctx, f.pool, d.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.pool.Exec(f.ctx, `UPDATE journeyman.inbox_retry SET next_at = journeyman.now()`); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("all under the new key alone", func() bool { return f.applied() == 3 })
+}

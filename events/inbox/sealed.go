@@ -11,7 +11,7 @@ import (
 
 // bound is what a body that rests in the inbox's tables is bound to.
 func bound(group string, p events.Position) string {
-	return fmt.Sprintf("%s\x00%s/%d/%d", group, p.Topic, p.Partition, p.Offset)
+	return fmt.Sprintf("%s\n%s/%d/%d", group, p.Topic, p.Partition, p.Offset)
 }
 
 // clear gives the body a consumer works with: opened when it came encrypted.
@@ -71,4 +71,12 @@ func (d Dead) Clear(keys seal.Keys) ([]byte, error) {
 	default:
 		return seal.Open(keys, d.Body, events.Record{Headers: d.Headers}.Header(events.HeaderEventID))
 	}
+}
+
+// SealedTables lists the tables of a schema whose bodies may be encrypted, for
+// [seal.Reseal]. A body that came encrypted from the broker is bound to its message's id, others to their place.
+func SealedTables(schema string) []seal.Table {
+	const context = `CASE WHEN get_byte(body, 4) = 101 THEN headers[array_position(headers, 'event_id') + 1]
+		ELSE consumer || E'\n' || topic || '/' || partition || '/' || "offset" END`
+	return []seal.Table{{Name: schema + ".inbox_retry", Context: context}, {Name: schema + ".inbox_dead", Context: context}}
 }
