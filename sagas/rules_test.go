@@ -286,3 +286,35 @@ func TestUndoStuck(t *testing.T) {
 		t.Errorf("undone (-want +got):\n%s", diff)
 	}
 }
+
+// The policy of a failing undo is declared by step: left to a person, the others are undone and the amount stands at risk.
+func TestUndoFailurePolicy(t *testing.T) {
+	w := setup(t)
+	w.s.types["trip"].OnUndoFailure = map[string]UndoFailure{"hotel.do": UndoParks}
+	id := w.begun("k")
+	w.mustRun(id, step{element: "flight", undo: "flight.cancel"}, step{element: "hotel", undo: "hotel.cancel", amount: `{"minor":45000,"currency":"EUR"}`})
+	if _, err := w.giveUp(id, Failed); err != nil {
+		t.Fatal(err)
+	}
+	var undone []string
+	works := w.undo(&undone)
+	broken := func(ctx context.Context, op, reason string) (worker.UndoResult, error) {
+		if op == id+":hotel" {
+			return worker.UndoResult{}, errors.New("hotel is down")
+		}
+		return works(ctx, op, reason)
+	}
+	if _, err := w.s.undoRest(w.ctx, id, broken, false); outcome.ClassOf(err) != outcome.Retryable || undone != nil {
+		t.Fatalf("the model may try again: got %v, undone %v", err, undone)
+	}
+	open, err := w.s.undoRest(w.ctx, id, broken, true)
+	if err != nil || open != 1 || !slices.Equal(undone, []string{"flight"}) {
+		t.Errorf("on its last try: got %d open, %v, undone %v; want the hotel left to a person and the flight undone", open, err, undone)
+	}
+	risk, err := w.s.AtRisk(w.ctx, 10)
+	if err != nil || len(risk.Steps) != 1 || risk.Steps[0].UndoState != "parked" || risk.Totals[0] != (Money{45000, "EUR"}) {
+		t.Errorf("at risk: got %+v, %v", risk, err)
+	}
+	w.mustClose(id, closeIn{Remediation: []byte(`{"note":"cancelled by phone"}`)})
+	w.deliver(false)
+}

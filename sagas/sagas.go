@@ -33,6 +33,9 @@ type Config struct {
 	Sender   Sender   // *zeebe.Sender for the fast path; nil = every command waits for the sweep
 	Cluster  string   // name of the cluster whose processes run the sagas (path rule 9); must be set
 
+	// Limits changes times of types by name (spec I5), see [ReadLimits]; a name of no type is refused.
+	Limits map[string]Limits
+
 	// MaxStartDelay is how long the start message waits in the broker for its instance, and so how long
 	// a start may be republished without starting twice (path rule 15); 0 = one hour.
 	MaxStartDelay time.Duration
@@ -84,9 +87,10 @@ type Sagas struct {
 // New checks the configuration and the types: all mistakes are named at once. It does not touch the databases.
 func New(cfg Config, types ...Type) (*Sagas, error) {
 	cfg = cfg.withDefaults()
-	errs := []error{cfg.check()}
+	errs := []error{cfg.check(), unknownLimits(cfg.Limits, types)}
 	s := &Sagas{cfg: cfg, types: map[string]*Type{}, byProc: map[string]*Type{}, wake: make(chan struct{}, 1)}
 	for _, t := range types {
+		t = t.limited(cfg.Limits[t.Name])
 		errs = append(errs, t.check())
 		if s.types[t.Name] != nil {
 			errs = append(errs, fmt.Errorf("saga type %q: declared twice", t.Name))

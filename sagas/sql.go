@@ -83,7 +83,7 @@ func renderDomain(schema, seq string) domainSQL {
 				AND (t.undo_at IS NULL OR t.undo_at < {{schema}}.now() - interval '10 s') ORDER BY t.committed_at LIMIT $1`),
 		// Index operation_saga of package dedup. What may have an effect that no ledger row shows: calls that were not settled, refusals and
 		// revocations behind which an effect may stand. Undo operations are covered by their forward one; the machinery has no effect.
-		inFlight: r(`SELECT operation_id FROM {{schema}}.operation WHERE saga_id = $1 AND job_type NOT LIKE 'saga.%' AND operation_id NOT LIKE '%:undo' AND undone_at IS NULL
+		inFlight: r(`SELECT operation_id, job_type FROM {{schema}}.operation WHERE saga_id = $1 AND job_type NOT LIKE 'saga.%' AND operation_id NOT LIKE '%:undo' AND undone_at IS NULL
 				AND (state IN ('claimed', 'calling', 'called', 'undoing') OR (effect <> 'none' AND (state = 'revoked' OR (state = 'done' AND class <> 'SUCCESS'))))
 			ORDER BY created_at DESC, operation_id DESC`),
 		steps: r(`SELECT ` + stepColumns + ` FROM {{schema}}.saga_step t WHERE t.saga_id = $1 ORDER BY t.commit_order, t.committed_at`),

@@ -58,6 +58,8 @@ type Type struct {
 	// StepSLA is the same for single steps, by job type, from the first attempt on (spec W14). Each must be shorter than Timeout
 	// (spec I4). It is seen of external handlers only: a transactional one leaves nothing behind while it runs.
 	StepSLA map[string]time.Duration
+	// OnUndoFailure is the policy of an undo that fails for good, by the job type of the step it undoes; absent = [UndoStops].
+	OnUndoFailure map[string]UndoFailure
 	// Steps are the element ids of the forward steps, in the order they are shown. A plan may replace them.
 	Steps []string
 

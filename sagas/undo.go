@@ -35,8 +35,8 @@ func (s *Sagas) undoRest(ctx context.Context, sagaID string, undo undoFunc, last
 	if err != nil {
 		return 0, err
 	}
-	for _, id := range inFlight {
-		if err := s.undoOne(ctx, row, id, undo, lastTry); err != nil {
+	for _, op := range inFlight {
+		if err := s.undoOne(ctx, row, op.id, op.jobType, undo, lastTry); err != nil {
 			return 0, err
 		}
 	}
@@ -55,14 +55,14 @@ func (s *Sagas) undoRest(ctx context.Context, sagaID string, undo undoFunc, last
 			}
 			continue
 		}
-		if err := s.undoOne(ctx, row, st.OperationID, undo, lastTry); err != nil {
+		if err := s.undoOne(ctx, row, st.OperationID, st.JobType, undo, lastTry); err != nil {
 			return 0, err
 		}
 	}
 	return s.countParked(ctx, sagaID)
 }
 
-func (s *Sagas) undoOne(ctx context.Context, row Saga, id string, undo undoFunc, lastTry bool) error {
+func (s *Sagas) undoOne(ctx context.Context, row Saga, id, jobType string, undo undoFunc, lastTry bool) error {
 	if err := s.setUndo(ctx, id, "running", "", 1); err != nil {
 		return err
 	}
@@ -79,6 +79,11 @@ func (s *Sagas) undoOne(ctx context.Context, row Saga, id string, undo undoFunc,
 		state := "running"
 		if fatal || lastTry && !unknown {
 			state = "stuck"
+		}
+		if state == "stuck" && s.undoFailure(row.Type, jobType) == UndoParks {
+			s.cfg.Log.Warn().Str("operation_id", id).Str("business_key", row.BusinessKey).Str("correlation_id", row.CorrelationID).
+				Str("reason", string(row.Decision)).Err(err).Msg("compensation failed, left to a person")
+			return s.park(context.WithoutCancel(ctx), row, id, "its undo failed: "+err.Error())
 		}
 		if markErr := s.setUndo(context.WithoutCancel(ctx), id, state, err.Error(), 0); markErr != nil {
 			return markErr
@@ -115,13 +120,16 @@ func (s *Sagas) setUndo(ctx context.Context, operationID, state, why string, att
 	return nil
 }
 
-// inFlight lists the saga's External operations whose effect is not decided, the youngest first.
-func (s *Sagas) inFlight(ctx context.Context, sagaID string) ([]string, error) {
+// flying is an External operation whose effect is not decided.
+type flying struct{ id, jobType string }
+
+// inFlight lists those of a saga, the youngest first.
+func (s *Sagas) inFlight(ctx context.Context, sagaID string) ([]flying, error) {
 	rows, err := s.cfg.Domain.Query(ctx, s.sql.inFlight, sagaID)
 	if err != nil {
 		return nil, fmt.Errorf("operations in flight of saga %s: %w", sagaID, err)
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (f flying, err error) { return f, row.Scan(&f.id, &f.jobType) })
 }
 
 // pastPivot gives the name of a pivot step that has committed, "" when none has.
@@ -133,4 +141,22 @@ func (s *Sagas) pastPivot(ctx context.Context, sagaID string) (name string, err 
 func (s *Sagas) countParked(ctx context.Context, sagaID string) (n int, err error) {
 	err = s.cfg.Domain.QueryRow(ctx, s.sql.parked, sagaID).Scan(&n)
 	return n, err
+}
+
+// UndoFailure says what becomes of a saga when the undo of one effect is refused, or has failed as often as the model lets it
+// be tried. A failure that may pass is tried again before, either way; one whose result is unknown is asked about.
+type UndoFailure int
+
+const (
+	// UndoStops keeps the order: the undo of earlier effects waits behind an incident until a person has dealt with it. The default.
+	UndoStops UndoFailure = iota
+	// UndoParks leaves the effect to a person, shown with the amount at risk, and goes on with the others.
+	UndoParks
+)
+
+func (s *Sagas) undoFailure(typ, jobType string) UndoFailure {
+	if t := s.types[typ]; t != nil {
+		return t.OnUndoFailure[jobType]
+	}
+	return UndoStops
 }
