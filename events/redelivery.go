@@ -13,6 +13,7 @@ const (
 	HeaderReplayMode  = "replay_mode"  // one of ReplayMode
 	HeaderReplayGroup = "replay_group" // the consumer group it is meant for; others pass over it. None means all
 	HeaderPublishedAt = "published_at" // when it was first published, in TimeFormat
+	HeaderRedriveID   = "redrive_id"   // set when it was given back from a dead-letter table: a refusal puts it there again
 	HeaderCausationID = "causation_id" // messageId of the message that an edited one stands for
 )
 

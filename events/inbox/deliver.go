@@ -234,6 +234,9 @@ func (i *Inbox) commitTx(ctx context.Context, conn *pgxpool.Conn, b *pgx.Batch) 
 
 // handle runs the handler with its deadline and turns all its ways to end into an outcome.
 func (i *Inbox) handle(ctx context.Context, conn *pgxpool.Conn, tx *outbox.Tx, m message) (*outcome.Error, error) {
+	if m.replay.refused {
+		return outcome.Fatalf(ReasonReplay, "the handler of %s does not take replays", m.env.MessageType), nil
+	}
 	hctx, cancel := context.WithTimeout(ctx, i.cfg.HandlerTimeout)
 	defer cancel()
 	received := events.Received{Envelope: m.env, Position: m.Position, Attempt: m.attempts + 1, Replay: m.env.Metadata.Replay || m.replay.ID != "", ReplayID: m.replay.ID}

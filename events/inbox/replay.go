@@ -24,8 +24,13 @@ const (
 // replay is how a message that is delivered again stands to this group.
 type replay struct {
 	events.Redelivery
-	again bool // the group may have handled it: the identity is that of the replay
+	again   bool // the group may have handled it: the identity is that of the replay
+	refused bool // it came from the dead letters, and the route does not take it: back there
 }
+
+// ReasonReplay says that a message that was given back in explicit replay mode
+// went to inbox_dead again, because its route does not take replays.
+const ReasonReplay = "replay"
 
 // replayed looks at the headers of a message and decides: with other groups'
 // messages, and with those the route does not take, it reports that the message
@@ -42,6 +47,11 @@ func (i *Inbox) replayed(m *message) (skip bool) {
 	}
 	m.replay = replay{Redelivery: d, again: d.Mode == events.ReplayAgain || i.forgotten(d)}
 	if !m.replay.again {
+		return false
+	}
+	if m.route.Replay == ReplayRefused && m.Header(events.HeaderRedriveID) != "" {
+		m.replay.refused = true
+		m.id = m.id + "@" + clean(d.ID)
 		return false
 	}
 	if m.route.Replay == ReplayRefused {

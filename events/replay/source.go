@@ -42,6 +42,7 @@ type Item struct {
 	EventID   string
 	Published time.Time // acknowledged by the broker, or the broker's own time
 	Place     string    // behind this message
+	AtRest    bool      // its body was encrypted where it rested, and is to be again
 }
 
 // Source is where messages are replayed from. [FromLog], [FromArchive] and [FromBroker] make one.
@@ -143,7 +144,9 @@ func itemOf(row outbox.Logged, keys seal.Keys) (Item, error) {
 		return Item{}, err
 	}
 	at := row.Cursor()
+	mode, sealed := seal.Sealed(row.Body)
 	return Item{
+		AtRest: sealed && mode == seal.AtRest,
 		Record: rec, Type: row.Type, Version: row.Version, Class: row.Class, EventID: row.EventID, Published: row.LoggedAt,
 		Place: at.At.UTC().Format(events.TimeFormat) + "/" + strconv.FormatInt(at.ID, 10),
 	}, nil

@@ -40,7 +40,7 @@ func render(schema string) statements {
 }
 
 // groupStatements are those on the tables of a consumer group, which may be in another schema than the replay's.
-type groupStatements struct{ lock, enqueue, waiting string }
+type groupStatements struct{ lock, offsets, enqueue, waiting string }
 
 func renderGroup(schema, inboxSchema string) groupStatements {
 	r := func(sql string) string {
@@ -48,17 +48,18 @@ func renderGroup(schema, inboxSchema string) groupStatements {
 	}
 	return groupStatements{
 		// The inbox's own lock of the queue behind a key, taken in sorted order.
-		lock: r(`SELECT pg_advisory_xact_lock(hashtextextended('journeyman.inbox.' || $1 || '/' || k, 0)) FROM unnest($2::text[]) k`),
+		lock:    r(`SELECT pg_advisory_xact_lock(hashtextextended('journeyman.inbox.' || $1 || '/' || k, 0)) FROM unnest($2::text[]) k`),
+		offsets: r(`SELECT array_agg(nextval('{{schema}}.replay_offset') ORDER BY n) FROM generate_series(1, $1::int) n`),
 		// Only the first of a key is due; the inbox lets the next go when it is done. By index inbox_retry_key.
 		enqueue: r(`
 			INSERT INTO {{inbox}}.inbox_retry (consumer, business_key, message_id, type, ordered, topic, partition, "offset", headers, body, sent_at, attempts, last_error, first_at, next_at)
-			SELECT $1, u.key, u.id, u.type, u.ordered, u.topic, -1, nextval('{{schema}}.replay_offset'), u.headers::text[], u.body, u.sent, 0, $9, t.at,
+			SELECT $1, u.key, u.id, u.type, u.ordered, u.topic, -1, u.at, u.headers::text[], u.body, u.sent, 0, $9, t.at,
 				CASE WHEN NOT u.ordered THEN t.at
 					WHEN EXISTS (SELECT 1 FROM {{inbox}}.inbox_retry b WHERE b.consumer = $1 AND b.business_key = u.key AND b.ordered) THEN 'infinity'
 					WHEN u.n > min(u.n) FILTER (WHERE u.ordered) OVER (PARTITION BY u.key) THEN 'infinity'
 					ELSE t.at END
-			FROM unnest($2::text[], $3::text[], $4::text[], $5::boolean[], $6::text[], $7::bytea[], $8::timestamptz[], $10::text[]) WITH ORDINALITY
-				AS u(key, id, type, ordered, topic, body, sent, headers, n), (SELECT {{inbox}}.now() AS at OFFSET 0) t
+			FROM unnest($2::text[], $3::text[], $4::text[], $5::boolean[], $6::text[], $7::bytea[], $8::timestamptz[], $10::text[], $11::bigint[]) WITH ORDINALITY
+				AS u(key, id, type, ordered, topic, body, sent, headers, at, n), (SELECT {{inbox}}.now() AS at OFFSET 0) t
 			ORDER BY u.n`),
 		// Counts to a limit. By index inbox_retry_key.
 		waiting: r(`SELECT count(*) FROM (SELECT 1 FROM {{inbox}}.inbox_retry WHERE consumer = $1 LIMIT $2) w`),

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/inbox"
 	"github.com/vitrip/journeyman/events/seal"
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/outbox"
@@ -91,6 +92,7 @@ type GroupConfig struct {
 	Schema     string        // of the replay's tables, "" means "journeyman"
 	Inbox      string        // schema of the group's inbox, "" means Schema
 	Group      string        // required
+	Keys       seal.Keys     // encrypt bodies that rest encrypted in the log; nil when none does
 	MaxWaiting int           // the replay waits while the group has so many messages waiting, 0 means 5,000
 }
 
@@ -146,15 +148,25 @@ func (g *group) deliver(ctx context.Context, tx pgx.Tx, items []Item, d events.R
 	keys, ids, types, ordered, topics := make([]string, n), make([]string, n), make([]string, n), make([]bool, n), make([]string, n)
 	bodies, sent, headers := make([][]byte, n), make([]time.Time, n), make([]string, n)
 	d.Group = g.cfg.Group
+	var offsets []int64
+	if err := tx.QueryRow(ctx, g.sql.offsets, n).Scan(&offsets); err != nil {
+		return 0, err
+	}
 	for i, item := range items {
 		d.Published = item.Published
 		r := d.Mark(item.Record)
 		keys[i], ids[i], types[i], ordered[i], topics[i] = r.Key, item.EventID, item.Type, item.Class.Ordered(), r.Topic
 		bodies[i], sent[i], headers[i] = r.Body, item.Published, arrayLiteral(r.Headers)
+		if item.AtRest {
+			var err error
+			if bodies[i], err = inbox.SealAtRest(g.cfg.Keys, g.cfg.Group, events.Position{Topic: r.Topic, Partition: -1, Offset: offsets[i]}, r.Body); err != nil {
+				return 0, fmt.Errorf("message %s: %w", item.EventID, err)
+			}
+		}
 	}
 	b := &pgx.Batch{}
 	b.Queue(g.sql.lock, g.cfg.Group, slices.Compact(slices.Sorted(slices.Values(keys))))
-	b.Queue(g.sql.enqueue, g.cfg.Group, keys, ids, types, ordered, topics, bodies, sent, "replay "+d.ID, headers)
+	b.Queue(g.sql.enqueue, g.cfg.Group, keys, ids, types, ordered, topics, bodies, sent, "replay "+d.ID, headers, offsets)
 	return 0, tx.SendBatch(ctx, b).Close()
 }
 
