@@ -6,21 +6,12 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/entities"
 	"github.com/camunda/zeebe/clients/go/v8/pkg/worker"
-	"github.com/camunda/zeebe/clients/go/v8/pkg/zbc"
 )
 
 // The Go client of the Zeebe project runs unmodified against the engine.
 func TestOfficialGoClient(t *testing.T) {
 	z := open(t, "clients: a job worker polls, hands jobs to its handler and completes them")
-	client, err := zbc.NewClient(&zbc.ClientConfig{GatewayAddress: z.addr, UsePlaintextConnection: true, DialOpts: z.dial})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	client := z.zbc()
 	if _, err := client.NewTopologyCommand().Send(z.ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,7 +38,7 @@ func TestMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	count := map[int]int{}
+	count, killed := map[string]int{}, map[string]int{}
 	turns := make(chan struct{}, atOnce)
 	var (
 		wg   sync.WaitGroup
@@ -62,15 +64,21 @@ func TestMutants(t *testing.T) {
 	}
 	wg.Wait()
 	for i, m := range picked {
+		if sections[m.section] == "" {
+			t.Errorf("%s: no section %q", m.name, m.section)
+		}
 		r := results[i]
-		fmt.Printf("%d %-20s | %-48s | %-8s | %-55s | %4.1fs\n", m.section, sections[m.section], m.name, r.verdict, r.by, r.took.Seconds())
-		if r.verdict != "killed" {
+		fmt.Printf("%-3s %-22s | %-48s | %-8s | %-55s | %4.1fs\n", m.section, sections[m.section], m.name, r.verdict, r.by, r.took.Seconds())
+		if r.verdict == "killed" {
+			killed[m.section]++
+		} else {
 			t.Errorf("%s: %s %s", m.name, r.verdict, r.by)
 		}
 	}
-	for s, name := range sections {
+	for _, s := range slices.Sorted(maps.Keys(sections)) {
+		fmt.Printf("section %-3s %-22s %2d faults, %2d noticed\n", s, sections[s], count[s], killed[s])
 		if count[s] < 3 {
-			t.Errorf("%s: %d faults, want 3 at least", name, count[s])
+			t.Errorf("section %s, %s: %d faults, want 3 at least", s, sections[s], count[s])
 		}
 	}
 }
