@@ -92,7 +92,7 @@ func (f *faults) rest(api http.Handler) http.Handler {
 		}
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxIntercepted))
 		if err != nil {
-			panic(http.ErrAbortHandler) // the client has gone
+			panic(http.ErrAbortHandler) //nolint:forbidigo // net/http's way to end a connection; the client has gone
 		}
 		req := RESTRequest{r.Method, r.URL.Path, r.URL.RawQuery, r.Header, body}
 		call := func(ctx context.Context) (RESTResponse, error) {
@@ -108,7 +108,7 @@ func (f *faults) rest(api http.Handler) http.Handler {
 		}
 		answer, err := call(r.Context())
 		if err != nil {
-			panic(http.ErrAbortHandler) // how net/http closes a connection without an answer
+			panic(http.ErrAbortHandler) //nolint:forbidigo // net/http's way to close a connection without an answer
 		}
 		for name, values := range answer.Header {
 			w.Header()[name] = values

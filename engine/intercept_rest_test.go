@@ -44,7 +44,7 @@ func TestInterceptREST(t *testing.T) {
 	})
 	lost(completion, `{"variables":{"x":1}}`)
 	s.state(k, "COMPLETED") // executed, the answer is lost
-	if seen.Method != "POST" || seen.Path != "/v2"+completion || string(seen.Body) != `{"variables":{"x":1}}` {
+	if seen.Method != http.MethodPost || seen.Path != "/v2"+completion || string(seen.Body) != `{"variables":{"x":1}}` {
 		t.Errorf("the interceptor saw %v %s", seen, seen.Body)
 	}
 	remove()

@@ -529,3 +529,33 @@ func TestHistory(t *testing.T) {
 		t.Errorf("HistoryAge -1: %v, want a refusal", err)
 	}
 }
+
+// Z6: a user task is updated while it is open; empty values take away.
+func TestREST_UserTaskUpdate(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, engine.Config{DataDir: dir}, bpmnModel(chain("p", `<bpmn:userTask id="u"><bpmn:extensionElements><zeebe:userTask/><zeebe:assignmentDefinition candidateGroups="=[&quot;g&quot;]"/></bpmn:extensionElements></bpmn:userTask>`)))
+	s.start("p")
+	k := s.find("user-tasks", object{}, "userTaskKey")[0]
+	s.ok("PATCH", "/user-tasks/"+k, object{"changeset": object{"dueDate": "2027-01-02T03:04:05Z", "candidateUsers": []string{"ann"}, "priority": 80}})
+	check := func(s *site, want string) {
+		t.Helper()
+		u := s.ok("GET", "/user-tasks/"+k, "")
+		if got := strings.TrimSpace(fmt.Sprintln(u["dueDate"], u["candidateUsers"], u["candidateGroups"], u["priority"], u["followUpDate"])); got != want {
+			t.Errorf("task %s, want %s", got, want)
+		}
+	}
+	check(s, "2027-01-02T03:04:05Z [ann] [g] 80 <nil>")
+	if err := s.e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, engine.Config{DataDir: dir})
+	check(s, "2027-01-02T03:04:05Z [ann] [g] 80 <nil>")
+	s.ok("PATCH", "/user-tasks/"+k, object{"changeset": object{"dueDate": "", "candidateGroups": []string{}}})
+	check(s, "<nil> [ann] [] 80 <nil>")
+	s.refused("PATCH", "/user-tasks/"+k, object{}, 400, "No update data")
+	s.refused("PATCH", "/user-tasks/"+k, object{"changeset": object{"priority": 101}}, 400, "[0,100]")
+	s.refused("PATCH", "/user-tasks/"+k, object{"changeset": object{"followUpDate": "tomorrow"}}, 400, "followUpDate 'tomorrow'")
+	s.refused("PATCH", "/user-tasks/1", object{"changeset": object{"priority": 1}}, 404, "no such user task was found")
+	s.ok("POST", "/user-tasks/"+k+"/completion", "")
+	s.refused("PATCH", "/user-tasks/"+k, object{"changeset": object{"priority": 1}}, 404, "no such user task was found")
+}

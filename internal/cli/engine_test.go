@@ -2,9 +2,13 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"mime/multipart"
+	"net/http"
 	"os"
 	"strings"
 	"syscall"
@@ -59,5 +63,56 @@ func TestEngine_Data(t *testing.T) {
 	stop()
 	if code, _, errs := run(nil, "engine", "--compat", "7"); code == ExitDone || !strings.Contains(errs, `Compat is "7"`) {
 		t.Errorf("--compat 7: exit code %d, %s", code, errs)
+	}
+	if code, _, errs := run(nil, "engine", "--history-age", "-1s"); code == ExitDone || !strings.Contains(errs, "HistoryAge is -1s") {
+		t.Errorf("--history-age -1s: exit code %d, %s", code, errs)
+	}
+}
+
+// --history and --history-age reach the engine.
+func TestEngine_History(t *testing.T) {
+	t.Parallel()
+	facts, stop := runEngine(t, "--history", "1", "--history-age", "1h")
+	defer stop()
+	const model = `<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" id="d" targetNamespace="x"><bpmn:process id="p" isExecutable="true"><bpmn:startEvent id="s"/><bpmn:sequenceFlow id="f" sourceRef="s" targetRef="e"/><bpmn:endEvent id="e"/></bpmn:process></bpmn:definitions>`
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	part, err := form.CreateFormFile("resources", "p.bpmn")
+	if err == nil {
+		_, err = io.WriteString(part, model)
+	}
+	if err = errors.Join(err, form.Close()); err != nil {
+		t.Fatal(err)
+	}
+	post := func(path, contentType string, body io.Reader, out any) {
+		t.Helper()
+		res, err := http.Post(facts["rest"]+"/v2"+path, contentType, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if err := json.NewDecoder(res.Body).Decode(out); err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d %v", path, res.StatusCode, err)
+		}
+	}
+	kept := func() int {
+		t.Helper()
+		var found struct{ Items []any }
+		post("/process-instances/search", "application/json", strings.NewReader("{}"), &found)
+		return len(found.Items)
+	}
+	var nothing any
+	post("/deployments", form.FormDataContentType(), &body, &nothing)
+	for range 3 {
+		post("/process-instances", "application/json", strings.NewReader(`{"processDefinitionId":"p"}`), &nothing)
+	}
+	if n := kept(); n != 1 {
+		t.Errorf("%d instances are kept, want 1", n)
+	}
+	if code, _, errs := run(nil, "engine", "clock", "advance", "--rest", facts["rest"], "--by", "61m"); code != ExitDone {
+		t.Errorf("advance: %d %s", code, errs)
+	}
+	if n := kept(); n != 0 {
+		t.Errorf("%d instances are kept after an hour, want none", n)
 	}
 }

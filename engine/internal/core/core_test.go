@@ -160,7 +160,7 @@ func check(t *rapid.T, c *core.Core) {
 				waits = waits || !e.Ended()
 			}
 			if !waits {
-				t.Fatalf("instance %d is active with nothing inside", i.Key)
+				t.Fatalf("instance %d is active with nothing inside:\n%s", i.Key, dump(c))
 			}
 		}
 	}

@@ -25,6 +25,7 @@ type Record struct {
 	Move      *Migration    `json:"move,omitempty"`
 	Message   *Publication  `json:"message,omitempty"`
 	Take      *Activation   `json:"take,omitempty"`
+	Task      *TaskChange   `json:"task,omitempty"`
 }
 
 // The operations of a [Record]. OpClock is the broker's: Apply refuses it.
@@ -52,6 +53,7 @@ const (
 	opSignal       = "signal"
 	opTaskComplete = "complete-task"
 	opTaskAssign   = "assign-task"
+	opTaskUpdate   = "update-task"
 	opHistory      = "history"
 )
 
@@ -138,6 +140,8 @@ func (c *Core) Apply(r Record) error {
 		c.Broadcast(r.Text, r.Vars)
 	case opTaskComplete:
 		refused = c.CompleteUserTask(r.Key, r.Vars)
+	case opTaskUpdate:
+		refused = c.UpdateUserTask(r.Key, *r.Task)
 	case opHistory:
 		c.KeepHistory(int(r.N), r.D)
 	case opTaskAssign:

@@ -100,6 +100,34 @@ func (c *Core) AssignUserTask(key int64, assignee string, override bool) error {
 	return nil
 }
 
+// TaskChange is what an update of a user task sets; nil leaves as it is, empty takes away.
+type TaskChange struct {
+	Due, FollowUp *string   `json:",omitempty"`
+	Groups, Users *[]string `json:",omitempty"`
+	Priority      *int32    `json:",omitempty"`
+}
+
+// UpdateUserTask changes the properties of a native user task.
+func (c *Core) UpdateUserTask(key int64, change TaskChange) error {
+	c.record(Record{Op: opTaskUpdate, Key: key, Task: &change})
+	t := c.userTasks[key]
+	if t == nil || t.State != TaskCreated {
+		return reject("UPDATE", NotFound, "Expected to update user task with key '%d', but no such user task was found", key)
+	}
+	set(&t.Due, change.Due)
+	set(&t.FollowUp, change.FollowUp)
+	set(&t.Groups, change.Groups)
+	set(&t.Users, change.Users)
+	set(&t.Priority, change.Priority)
+	return nil
+}
+
+func set[T any](to *T, value *T) {
+	if value != nil {
+		*to = *value
+	}
+}
+
 // userTaskHeaders are the headers of a job-based user task: its own and the assignment.
 func (c *Core) userTaskHeaders(e *Element) (json.RawMessage, error) {
 	h := map[string]string{}

@@ -63,6 +63,7 @@ func New(b *broker.Broker, compat85 bool, version, host string, port int32) http
 		"GET /v2/process-definitions/{key}/xml":             s.definitionXML,
 		"POST /v2/user-tasks/search":                        s.searchUserTasks,
 		"GET /v2/user-tasks/{key}":                          s.getUserTask,
+		"PATCH /v2/user-tasks/{key}":                        s.updateUserTask,
 		"POST /v2/user-tasks/{key}/completion":              s.completeUserTask,
 		"POST /v2/user-tasks/{key}/assignment":              s.assignUserTask,
 		"DELETE /v2/user-tasks/{key}/assignee":              s.unassignUserTask,
