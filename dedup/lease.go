@@ -14,6 +14,12 @@ func (s *Store) Renew(ctx context.Context, db DB, operationID string, fence int6
 	return exec(ctx, db, "renew lease", s.q.renew, operationID, fence, owner, lease)
 }
 
+// Progress stores how far a call is, for whoever looks the operation up; nothing happens once the call has come back.
+func (s *Store) Progress(ctx context.Context, db DB, operationID string, fence int64, text string) error {
+	_, err := exec(ctx, db, "store progress", s.q.progress, operationID, fence, text)
+	return err
+}
+
 // Release gives a lease back. Until the time is over only a job may take the operation; then the sweep may, too.
 func (s *Store) Release(ctx context.Context, db DB, operationID string, fence int64, until time.Duration, reason, message string) (bool, error) {
 	return exec(ctx, db, "release lease", s.q.release, operationID, fence, until, reason, message)

@@ -102,6 +102,9 @@ func (s *Store) PurgeRound(ctx context.Context, pool *pgxpool.Pool, p Purging) (
 			break
 		}
 	}
+	if _, err := exec(ctx, conn, "purge payloads", s.q.purgeChecks, p.Batch); err != nil {
+		return done, err
+	}
 	if _, err := exec(ctx, conn, "purge attempts", s.q.purgeAttempts, 7*24*time.Hour, p.Batch); err != nil {
 		return done, err
 	}

@@ -10,7 +10,8 @@ type queries struct {
 	payload, finish, refuse, rerun, answered, resumed         string
 	revoke, revokeRow, found, undone, reopen, orphan          string
 	expired, purge, lookup, list, counts                      string
-	askDue, asked, lead, unlead                               string
+	askDue, asked, lead, unlead, progress                     string
+	keepCheck, readCheck, purgeChecks                         string
 	beat, bye, openAttempts, alone, closeAttempt, dropAttempt string
 	purgeAttempts, purgeProcesses                             string
 }
@@ -42,8 +43,8 @@ func render(schema string) queries {
 			ORDER BY c.id, c.n
 			ON CONFLICT (operation_id) DO NOTHING RETURNING operation_id, fence`),
 		// Index operation_instance.
-		usedBy: r(`SELECT o.process_instance_key, sum(o.bytes) FROM {{schema}}.operation o
-			WHERE o.cluster = $1 AND o.process_instance_key = ANY ($2) AND o.process_instance_key <> 0 GROUP BY 1`),
+		usedBy: r(`SELECT i.key, u.bytes FROM unnest($2::bigint[]) AS i (key) CROSS JOIN LATERAL (SELECT sum(o.bytes) AS bytes FROM {{schema}}.operation o
+			WHERE o.cluster = $1 AND o.process_instance_key = i.key AND o.process_instance_key <> 0) u WHERE u.bytes IS NOT NULL`),
 		finishes: r(`UPDATE {{schema}}.operation o SET state = 'done', effect = 'none', class = f.class, reason = f.reason, code = f.code, message = f.message,
 				variables = f.variables::json, result_hash = f.hash, bytes = f.bytes, owner = '', lease_until = NULL, settled_at = {{schema}}.now(),
 				expires_at = {{schema}}.now() + f.retain, keep = f.keep, answered_at = NULL, answered_job_key = 0
@@ -71,6 +72,7 @@ func render(schema string) queries {
 			WHERE operation_id = $1 AND fence = $2 AND owner = $3 AND state IN ('calling', 'called', 'undoing')`),
 		release: r(`UPDATE {{schema}}.operation SET owner = '', lease_until = {{schema}}.now() + $3::interval, reason = $4, message = $5
 			WHERE operation_id = $1 AND fence = $2 AND state IN ('calling', 'called', 'undoing')`),
+		progress: r(`UPDATE {{schema}}.operation SET message = $3 WHERE operation_id = $1 AND fence = $2 AND state = 'calling'`),
 		called: r(`UPDATE {{schema}}.operation SET state = 'called', effect = 'known', call_result = $3, lease_until = {{schema}}.now() + $4::interval
 			WHERE operation_id = $1 AND fence = $2 AND state = 'calling'`),
 		// Path rule 11: the call came back after the undo had looked.
@@ -149,6 +151,13 @@ func render(schema string) queries {
 			gone AS (DELETE FROM {{schema}}.operation o WHERE o.operation_id = ANY (ARRAY(SELECT v.operation_id FROM v WHERE NOT v.slim)) RETURNING 1)
 			SELECT (SELECT count(*) FROM c), (SELECT count(*) FROM slim), (SELECT count(*) FROM gone), l.expires_at, l.operation_id
 			FROM (SELECT 1) one LEFT JOIN (SELECT c.expires_at, c.operation_id FROM c ORDER BY c.expires_at DESC, c.operation_id DESC LIMIT 1) l ON true`),
+		keepCheck: r(`INSERT INTO {{schema}}.claim_check (id, operation_id, sum, body, created_at, expires_at)
+			VALUES ($1, $2, $3, $4, {{schema}}.now(), {{schema}}.now() + $5::interval)
+			ON CONFLICT (id) DO UPDATE SET expires_at = greatest(claim_check.expires_at, excluded.expires_at) WHERE claim_check.sum = excluded.sum RETURNING 1`),
+		readCheck: r(`SELECT c.sum, c.body FROM {{schema}}.claim_check c WHERE c.id = $1`),
+		// Index claim_check_expires.
+		purgeChecks: r(`DELETE FROM {{schema}}.claim_check WHERE id IN (SELECT c.id FROM {{schema}}.claim_check c WHERE c.expires_at <= {{schema}}.now()
+			ORDER BY c.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)`),
 		lead:   r(`SELECT pg_try_advisory_lock(hashtextextended('journeyman.dedup.purge {{schema}}', 0))`),
 		unlead: r(`SELECT pg_advisory_unlock(hashtextextended('journeyman.dedup.purge {{schema}}', 0))`),
 		lookup: r(`SELECT {{columns}} FROM {{schema}}.operation o WHERE o.operation_id = $1`),

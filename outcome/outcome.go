@@ -39,6 +39,7 @@ type Error struct {
 	Message   string         // shown to operators; no payload, no secret
 	Variables map[string]any // sent with a BPMN error, BUSINESS only
 	After     time.Duration  // RETRYABLE: wait at least this long; 0 = the worker's back-off
+	Backoff   *Backoff       // RETRYABLE: waits of this kind of error, instead of the worker's; nil = none
 	Keep      bool           // BUSINESS: keep the handler's changes instead of rolling them back (path rule 3)
 	Err       error          // cause, may be nil
 }

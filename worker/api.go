@@ -58,6 +58,9 @@ type Call[In any] struct {
 	Again bool   // an earlier attempt may have reached the other system
 	// Undo runs the compensation of a forward operation, once per effect, and waits for its end (path rules 11, 12).
 	Undo func(ctx context.Context, forwardOperationID, reason string) (UndoResult, error)
+	// Progress says how far a long call is, for whoever looks the operation up meanwhile: [Runtime.Lookup] shows the text as the
+	// operation's Message. It never blocks; of texts that come quickly only the last is kept. No payload, no secret.
+	Progress func(text string)
 }
 
 // Remote is an external handler (spec W9, path rules 16 to 20).

@@ -54,6 +54,12 @@ func WithEvents(msgs ...events.Message) ErrorOption {
 // After asks for a wait of at least d before the next attempt, instead of the worker's back-off.
 func After(d time.Duration) ErrorOption { return errorOption(func(e *refusal) { e.end.After = d }) }
 
+// WaitBy sets the waits between attempts for this kind of error, instead of the handler's: the n-th attempt waits by b.Wait(n). Bounds
+// that make no sense are FATAL.
+func WaitBy(b outcome.Backoff) ErrorOption {
+	return errorOption(func(e *refusal) { e.end.Backoff = &b })
+}
+
 // WithVariables sends variables with a BPMN error. An error boundary keeps them local unless it maps them.
 func WithVariables(v map[string]any) ErrorOption {
 	return errorOption(func(e *refusal) { e.end.Variables = v })
@@ -85,6 +91,11 @@ func with(e *outcome.Error, opts []ErrorOption) error {
 	r := &refusal{end: e}
 	for _, o := range opts {
 		o.apply(r)
+	}
+	if b := e.Backoff; b != nil {
+		if err := b.Check(); err != nil {
+			return outcome.Fatalf(outcome.ReasonError, "WaitBy: %w", err)
+		}
 	}
 	if r.msgs == nil {
 		return e

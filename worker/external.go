@@ -178,6 +178,9 @@ func (r *Runtime) seenExternal(ctx context.Context, conn *pgx.Conn, t *task, h *
 func (r *Runtime) drive(ctx context.Context, t *task, h *hold) (result, bool) {
 	lease, stop := r.keepLease(ctx, t, h)
 	defer stop()
+	tell, told := r.keepProgress(lease, t, h)
+	defer told()
+	t.progress = tell
 	if h.op.State == dedup.Undoing {
 		return r.finishRefusal(lease, t, h)
 	}
@@ -230,7 +233,7 @@ func (r *Runtime) resolve(ctx context.Context, t *task) (json.RawMessage, error)
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.CallTimeout)
 	defer cancel()
 	return guarded(r.taskLog(t), func() (json.RawMessage, error) {
-		return t.spec.resolve(ctx, remoteCall{meta: t.meta, input: t.input, again: true, undo: r.undoBy(t)})
+		return t.spec.resolve(ctx, remoteCall{meta: t.meta, input: t.input, again: true, undo: r.undoBy(t), progress: t.progress})
 	})
 }
 
@@ -250,7 +253,7 @@ func (r *Runtime) callOnce(ctx context.Context, t *task, h *hold) (json.RawMessa
 		return nil, outcome.NewUnknown(fmt.Errorf("not called, the lease is over: %w", err))
 	}
 	doc, err := guarded(r.taskLog(t), func() (json.RawMessage, error) {
-		return t.spec.call(ctx, remoteCall{meta: t.meta, input: t.input, again: !h.fresh, undo: r.undoBy(t)})
+		return t.spec.call(ctx, remoteCall{meta: t.meta, input: t.input, again: !h.fresh, undo: r.undoBy(t), progress: t.progress})
 	})
 	crash.Point("worker.call.after", t.meta.OperationID)
 	return doc, err
@@ -320,6 +323,9 @@ func (r *Runtime) unknown(ctx context.Context, t *task, h *hold, e *outcome.Erro
 	bo := r.cfg.UnknownBackoff
 	if t.spec.opt.backoff != nil {
 		bo = *t.spec.opt.backoff
+	}
+	if e.Backoff != nil {
+		bo = *e.Backoff
 	}
 	wait := max(bo.Wait(h.op.Attempts), e.After)
 	r.letGo(t, h, wait, outcome.ReasonUnknown, clip(e.Message))

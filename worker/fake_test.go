@@ -19,6 +19,7 @@ type fakeGateway struct {
 
 	// before is asked before a call is carried out, after afterwards; an error is given to the caller instead of the answer.
 	before, after func(call string, key int64) error
+	failed        func(backoff time.Duration) // is told of each Fail
 	cluster       string
 }
 
@@ -161,6 +162,9 @@ func (g *fakeGateway) Complete(_ context.Context, key int64, variables string) e
 }
 
 func (g *fakeGateway) Fail(_ context.Context, r zeebe.FailRequest) error {
+	if g.failed != nil {
+		g.failed(r.Backoff)
+	}
 	return g.answer("fail", r.JobKey, fmt.Sprintf("retries=%d %s", r.Retries, r.Message), func(j *fakeJob) {
 		j.Retries, j.message = r.Retries, r.Message
 		j.state = "activatable"

@@ -37,6 +37,8 @@ type remoteCall struct {
 	input json.RawMessage
 	again bool
 	undo  func(ctx context.Context, forwardOperationID, reason string) (UndoResult, error)
+
+	progress func(text string)
 }
 
 func (s *spec) handler() *spec { return s }
@@ -114,7 +116,11 @@ func eraseCall[In, Res any](f func(context.Context, Call[In]) (Res, error)) func
 		if err != nil {
 			return nil, err
 		}
-		res, err := f(ctx, Call[In]{Job: Job[In]{Meta: c.meta, In: in}, Key: c.meta.OperationID, Again: c.again, Undo: c.undo})
+		tell := c.progress
+		if tell == nil {
+			tell = func(string) {}
+		}
+		res, err := f(ctx, Call[In]{Job: Job[In]{Meta: c.meta, In: in}, Key: c.meta.OperationID, Again: c.again, Undo: c.undo, Progress: tell})
 		if err != nil {
 			return nil, err
 		}

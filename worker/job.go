@@ -223,7 +223,11 @@ func (w *Worker) failJob(ctx context.Context, h *held, res result) {
 	}
 	wait := max(res.wait, e.After)
 	if wait == 0 {
-		wait = w.backoffOf(h.job.Type).Wait(h.attempts.Runs + 1)
+		bo := w.backoffOf(h.job.Type)
+		if e.Backoff != nil {
+			bo = *e.Backoff
+		}
+		wait = bo.Wait(h.attempts.Runs + 1)
 	}
 	req := zeebe.FailRequest{JobKey: h.job.Key, Retries: max(left, 0), Message: clip(incidentText(outcomeOf(e))), Backoff: wait}
 	if ctx.Err() != nil {

@@ -116,6 +116,8 @@ type task struct {
 	undo    *undoWork
 	reason  string // recorded with SUCCESS
 
+	progress func(text string) // of a call under way; nil = nobody listens
+
 	retries   int   // of an operator, so far
 	commitErr error // the server said ERROR to a COMMIT: claiming again tells whether that is the truth (path rule 2)
 	probe     bool  // rule 5 may apply: activated by the engine just now

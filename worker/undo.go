@@ -116,6 +116,11 @@ func hasEffect(s *spec, op dedup.Operation) bool {
 
 // revoke claims the forward operation for its undo (path rule 11). standing says why its effect stays, "" = it is undone.
 func (r *Runtime) revoke(ctx context.Context, job *task, forward, reason string) (op dedup.Operation, absent bool, standing string, res *result) {
+	return r.revokeUnless(ctx, job, forward, reason, false)
+}
+
+// revokeUnless is revoke that may leave an operation that has ended as it is, with standing standingEnded.
+func (r *Runtime) revokeUnless(ctx context.Context, job *task, forward, reason string, ended bool) (op dedup.Operation, absent bool, standing string, res *result) {
 	if rule.Off(11) {
 		op, found, err := r.store.Lookup(ctx, r.control, forward)
 		if err != nil {
@@ -152,11 +157,15 @@ func (r *Runtime) revoke(ctx context.Context, job *task, forward, reason string)
 		op.LeaseUntil = time.Time{} // released: no call is under way
 	}
 	last := &pgx.Batch{}
+	if ended && op.State == dedup.Done {
+		return op, false, standingEnded, nil
+	}
 	if !op.SlimmedAt.IsZero() {
 		return op, false, "its retention is over and its data is gone", nil
 	}
 	if !rev.Absent {
-		if s := r.mux.forward[op.JobType]; s != nil && s.opt.undo == nil && !s.opt.noEffect && op.State != dedup.Revoked {
+		idle := ended && op.State == dedup.Claimed // certain that nothing happened
+		if s := r.mux.forward[op.JobType]; s != nil && s.opt.undo == nil && !s.opt.noEffect && op.State != dedup.Revoked && !idle {
 			if standing = leftStanding(s, op); standing != "" {
 				return op, false, standing, nil
 			}
