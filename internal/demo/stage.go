@@ -99,7 +99,7 @@ func (s *stage) startBroker(context.Context) error {
 
 func (s *stage) startEngine(context.Context) error {
 	var err error
-	if s.engine, err = engine.Start(engine.Config{Log: s.log.Level(zerolog.WarnLevel)}); err != nil {
+	if s.engine, err = engine.Start(engine.Config{Log: s.log.Level(zerolog.WarnLevel), HistoryLimit: -1}); err != nil {
 		return err
 	}
 	s.onClose(s.engine.Close)
