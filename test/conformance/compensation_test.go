@@ -242,3 +242,20 @@ func TestCompensation_NestedEventSubprocessReachesAllScopesAround(t *testing.T) 
 	z.work("undoC", "")
 	z.state(k, "COMPLETED")
 }
+
+func TestCompensation_SubprocessAsHandler(t *testing.T) {
+	t.Parallel()
+	z := open(t, "compensate: a subprocess may be a handler; the throw event waits for it")
+	handler := `<bpmn:boundaryEvent id="ac" attachedToRef="a"><bpmn:compensateEventDefinition/></bpmn:boundaryEvent>
+<bpmn:subProcess id="undo" isForCompensation="true">` + start("us") + task("first") + task("second") + end("ue") + flow("us", "first", "second", "ue") + `</bpmn:subProcess>
+<bpmn:association id="as" associationDirection="One" sourceRef="ac" targetRef="undo"/>`
+	z.deploy("p.bpmn", model(process("p", start("s"), task("a"), handler, throwEvent("th", compensationThrow("")), task("after"), end("e"), flow("s", "a", "th", "after", "e"))))
+	k := z.create("p", "")
+	z.work("a", "")
+	z.work("first", "")
+	z.none("after")
+	z.work("second", "")
+	z.work("after", "")
+	z.state(k, "COMPLETED")
+	z.element(k, "undo", "COMPLETED")
+}

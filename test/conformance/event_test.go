@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -398,4 +399,80 @@ func TestBoundaryError_EmptyCodeCatchesAll(t *testing.T) {
 	z.throw(z.job("a"), "WHATEVER", "")
 	z.work("h", "")
 	z.state(k, "COMPLETED")
+}
+
+func TestEscalation_InterruptingCatchEndsTheThrower(t *testing.T) {
+	t.Parallel()
+	z := open(t, "escalation: an interrupting catch event terminates the scope, and the throw event does not complete")
+	esc := `<bpmn:escalation id="ec" name="n" escalationCode="UP"/>`
+	def := `<bpmn:escalationEventDefinition escalationRef="ec"/>`
+	z.deploy("p.bpmn", model(esc, process("p", start("s"), sub("sp", start("is"), throwEvent("th", def), task("on"), end("ie"), flow("is", "th", "on", "ie")),
+		boundary("b", "sp", true, def), task("told"), end("e"), end("e2"), flow("s", "sp", "e"), flow("b", "told", "e2"))))
+	k := z.create("p", "")
+	z.work("told", "")
+	z.none("on")
+	z.state(k, "COMPLETED")
+	z.element(k, "th", "TERMINATED")
+	z.element(k, "sp", "TERMINATED")
+	z.absent(k, "on")
+}
+
+func TestEscalation_EndEventOfAChildReachesTheCallActivity(t *testing.T) {
+	t.Parallel()
+	z := open(t, "escalation: an escalation of the called process is caught at the call activity")
+	esc := `<bpmn:escalation id="ec" name="n" escalationCode="UP"/>`
+	def := `<bpmn:escalationEventDefinition escalationRef="ec"/>`
+	z.deploy("c.bpmn", model(esc, process("child", start("s"), endWith("e", def), flow("s", "e"))))
+	z.deploy("p.bpmn", model(esc, process("p", start("s"), `<bpmn:callActivity id="call"><bpmn:extensionElements><zeebe:calledElement processId="child"/></bpmn:extensionElements></bpmn:callActivity>`,
+		boundary("b", "call", false, def), task("told"), end("e"), end("e2"), flow("s", "call", "e"), flow("b", "told", "e2"))))
+	k := z.create("p", "")
+	z.element(k, "call", "COMPLETED")
+	z.work("told", "")
+	z.state(k, "COMPLETED")
+}
+
+func TestErrorEnd_CodeFromAnExpression(t *testing.T) {
+	t.Parallel()
+	z := open(t, "error-events: the code of an error end event may be an expression")
+	z.deploy("p.bpmn", model(`<bpmn:error id="er" errorCode="=code"/>`, errorDef("full", "FULL"), process("p", start("s"), sub("sp", start("is"), endWith("ie", errorEvent("er")), flow("is", "ie")),
+		boundary("b", "sp", true, errorEvent("full")), task("caught"), end("e"), end("e2"), flow("s", "sp", "e"), flow("b", "caught", "e2"))))
+	k := z.create("p", `{"code":"FULL"}`)
+	z.work("caught", "")
+	z.state(k, "COMPLETED")
+	z.element(k, "sp", "TERMINATED")
+	k = z.create("p", `{"code":"EMPTY"}`)
+	z.incident(k, "UNHANDLED_ERROR_EVENT", "the code 'EMPTY'")
+	z.none("caught")
+	z.state(k, "ACTIVE")
+}
+
+func TestMessageCatch_NameFromAnExpression(t *testing.T) {
+	t.Parallel()
+	z := open(t, "message-events: the name of a message may be an expression")
+	z.deploy("p.bpmn", model(messageDef("m", "=what", "=id"), process("p", start("s"), catchEvent("c", messageEvent("m")), end("e"), flow("s", "c", "e"))))
+	k := z.create("p", fmt.Sprintf(`{"what":%q,"id":"1"}`, z.ns.name("paid")))
+	z.element(k, "c", "ACTIVE")
+	z.publish("refunded", "1", "", 0, "")
+	z.publish("paid", "1", "", 0, `{"by":"card"}`)
+	z.state(k, "COMPLETED")
+	z.variable(k, "by", `"card"`)
+}
+
+func TestSignal_BoundaryAndEventSubprocess(t *testing.T) {
+	t.Parallel()
+	z := open(t, "signal-events: a signal interrupts an activity and starts an event subprocess, both at once")
+	def := `<bpmn:signalEventDefinition signalRef="sg"/>`
+	z.deploy("p.bpmn", model(`<bpmn:signal id="sg" name="alarm"/>`, process("p", start("s"), task("a"), boundary("b", "a", true, def), task("handled"), end("e"), end("e2"), flow("s", "a", "e"), flow("b", "handled", "e2"),
+		eventSub("esp", startWith("es", def, false), task("noted"), end("ee"), flow("es", "noted", "ee")))))
+	k := z.create("p", "")
+	j := z.job("a")
+	if _, err := z.BroadcastSignal(z.ctx, &pb.BroadcastSignalRequest{SignalName: "alarm", Variables: `{"level":3}`}); err != nil {
+		t.Fatal(err)
+	}
+	z.work("handled", "")
+	z.work("noted", "")
+	_, err := z.CompleteJob(z.ctx, &pb.CompleteJobRequest{JobKey: j.GetKey()})
+	z.refused(err, codes.NotFound, "no such job was found")
+	z.state(k, "COMPLETED")
+	z.element(k, "a", "TERMINATED")
 }

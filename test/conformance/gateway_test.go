@@ -168,3 +168,17 @@ func TestExclusive_OneFlowWithAFalseCondition(t *testing.T) {
 	}, func() string { return "the incident of a cancelled gateway stays active" })
 	z.state(z.create("p", `{"x":true}`), "COMPLETED")
 }
+
+func TestInclusive_NoFlowIsConditionError(t *testing.T) {
+	t.Parallel()
+	z := open(t, "inclusive: no true condition and no default flow is an incident CONDITION_ERROR")
+	z.deploy("p.bpmn", model(process("p", start("s"), gateway("inclusive", "g"), task("a"), task("b"), end("e"),
+		flow("s", "g"), conditional("g", "a", "=x = 1"), conditional("g", "b", "=x = 2"), flow("a", "e"), flow("b", "e"))))
+	k := z.create("p", `{"x":3}`)
+	inc := z.incident(k, "CONDITION_ERROR", "Expected at least one condition to evaluate to true, or to have a default flow")
+	z.setVariables(k, `{"x":1}`)
+	z.resolve(inc)
+	z.work("a", "")
+	z.none("b")
+	z.state(k, "COMPLETED")
+}

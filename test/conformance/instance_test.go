@@ -339,3 +339,35 @@ func TestCreate_StartInsideASubprocessThatNeedsRepair(t *testing.T) {
 	z.state(k, "COMPLETED")
 	z.found("element-instances", item{"processInstanceKey": str(k), "elementId": "sp"}, 1)
 }
+
+func TestDeployProcess_Deprecated(t *testing.T) {
+	t.Parallel()
+	z := open(t, "grpc: DeployProcess, deprecated, deploys like DeployResource")
+	r, err := z.DeployProcess(z.ctx, &pb.DeployProcessRequest{Processes: []*pb.ProcessRequestObject{{Name: "one.bpmn", Definition: []byte(oneTask("one"))}}}) //nolint:staticcheck // part of the service
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := r.GetProcesses(); len(p) != 1 || p[0].GetBpmnProcessId() != "one" || p[0].GetVersion() != 1 || p[0].GetResourceName() != "one.bpmn" {
+		t.Errorf("answer: %v", r)
+	}
+	k := z.create("one", "")
+	z.work("work", "")
+	z.state(k, "COMPLETED")
+}
+
+func TestCreateWithResult_CancelledIsNoResult(t *testing.T) {
+	t.Parallel()
+	z := open(t, "grpc: CreateProcessInstanceWithResult answers for completed instances only")
+	z.deploy("one.bpmn", oneTask("one"))
+	failed := make(chan error, 1)
+	go func() {
+		_, err := z.CreateProcessInstanceWithResult(z.ctx, &pb.CreateProcessInstanceWithResultRequest{
+			Request: &pb.CreateProcessInstanceRequest{BpmnProcessId: "one", Version: -1}, RequestTimeout: 1500,
+		})
+		failed <- err
+	}()
+	j := z.job("work")
+	z.cancel(j.GetProcessInstanceKey())
+	z.refused(<-failed, codes.DeadlineExceeded, "Time out between gateway and broker")
+	z.state(j.GetProcessInstanceKey(), "TERMINATED")
+}

@@ -283,3 +283,16 @@ func TestCall_WithoutPropagation(t *testing.T) {
 	z.variable(k, "z", "2") // an output mapping sees the child's variables all the same
 	z.variable(k, "y", "")
 }
+
+func TestMulti_SequentialReadsTheCollectionAgain(t *testing.T) {
+	t.Parallel()
+	z := open(t, "multi-instance: a sequential one evaluates its collection for each instance")
+	z.deploy("p.bpmn", model(process("p", start("s"), loop(task("a"), "=xs", true), end("e"), flow("s", "a", "e"))))
+	k := z.create("p", `{"xs":["a","b"]}`)
+	z.work("a", `{"xs":["a","c"]}`)
+	j := z.work("a", "")
+	if got, want := j.GetVariables(), `{"item":"c","loopCounter":2,"xs":["a","c"]}`; got != want {
+		t.Errorf("variables: got %s, want %s", got, want)
+	}
+	z.state(k, "COMPLETED")
+}

@@ -65,6 +65,11 @@ func (n namespace) request(req any) any {
 			res.Content = n.model(res.GetContent())
 		}
 		return r
+	case *pb.DeployProcessRequest: //nolint:staticcheck // part of the service
+		for _, p := range r.GetProcesses() {
+			p.Definition = n.model(p.GetDefinition())
+		}
+		return r
 	case *pb.CreateProcessInstanceRequest:
 		r.BpmnProcessId = n.name(r.GetBpmnProcessId())
 		return r

@@ -514,3 +514,82 @@ func TestREST_KeysAreBeyondWhatJavaScriptCanCount(t *testing.T) {
 	}
 	z.state(k, "ACTIVE") // found over REST by the same key
 }
+
+func TestREST_JobTimeoutAndFailureWithBody(t *testing.T) {
+	t.Parallel()
+	z := open(t, "rest: PATCH /jobs/{key} changes retries and time-out, POST /jobs/{key}/failure takes retries, message and variables")
+	z.deploy("one.bpmn", oneTask("one"))
+	k := z.create("one", "")
+	j := z.job("work")
+	path := "/jobs/" + str(j.GetKey())
+	if got := z.call("PATCH", path, item{"changeset": item{"timeout": 600_000}}, nil); got != 204 {
+		t.Fatalf("patch: %d", got)
+	}
+	if got := z.call("POST", path+"/failure", item{"retries": 2, "errorMessage": "later", "variables": item{"tried": 1}}, nil); got != 204 {
+		t.Fatalf("failure: %d", got)
+	}
+	z.noIncident(k)
+	z.problem("PATCH", path, item{"changeset": item{"timeout": 1000}}, 409, "but it is not active")
+	again := z.work("work", "")
+	if again.GetKey() != j.GetKey() || again.GetRetries() != 2 || again.GetVariables() != `{"tried":1}` {
+		t.Errorf("job %v, want the same with 2 retries and the variable", again)
+	}
+	z.state(k, "COMPLETED")
+}
+
+func TestREST_LongPolling(t *testing.T) {
+	t.Parallel()
+	z := open(t, "rest: POST /jobs/activation answers an empty list when no job comes, and waits as long as requestTimeout says")
+	z.deploy("one.bpmn", oneTask("one"))
+	var act struct{ Jobs []item }
+	if got := z.call("POST", "/jobs/activation", item{"type": "work", "timeout": 60_000, "maxJobsToActivate": 1, "requestTimeout": -1}, &act); got != 200 || len(act.Jobs) != 0 {
+		t.Fatalf("activation: %d %v, want an empty list", got, act)
+	}
+	type answer struct {
+		status int
+		jobs   []item
+	}
+	got := make(chan answer, 1)
+	go func() {
+		var act struct{ Jobs []item }
+		status := z.call("POST", "/jobs/activation", item{"type": "work", "timeout": 60_000, "maxJobsToActivate": 1, "requestTimeout": 30_000}, &act)
+		got <- answer{status, act.Jobs}
+	}()
+	k := z.create("one", "")
+	a := <-got
+	if a.status != 200 || len(a.jobs) != 1 || a.jobs[0]["processInstanceKey"] != str(k) {
+		t.Fatalf("activation: %v, want the job of %d", a, k)
+	}
+	if status := z.call("POST", "/jobs/"+a.jobs[0]["jobKey"].(string)+"/completion", nil, nil); status != 204 {
+		t.Errorf("completion without a body: %d", status)
+	}
+	z.state(k, "COMPLETED")
+	z.problem("POST", "/jobs/activation", item{"type": "work", "maxJobsToActivate": 1}, 400, "timeout")
+	z.problem("POST", "/jobs/activation", item{"timeout": 1000, "maxJobsToActivate": 1}, 400, "type")
+}
+
+func TestREST_ModificationAndTags(t *testing.T) {
+	t.Parallel()
+	z := open(t, "rest: POST /process-instances keeps tags, POST /process-instances/{key}/modification moves a token")
+	z.deploy("p.bpmn", nested())
+	var inst item
+	if got := z.call("POST", "/process-instances", item{"processDefinitionId": "p", "tags": []string{"vip"}}, &inst); got != 200 {
+		t.Fatalf("create: %d %v", got, inst)
+	}
+	k := keyOf(inst, "processInstanceKey")
+	found := z.found("process-instances", item{"processInstanceKey": str(k)}, 1)[0]
+	if fmt.Sprint(found["tags"]) != "[vip]" {
+		t.Errorf("tags: %v, want vip", found["tags"])
+	}
+	j := z.job("a")
+	if got := z.call("POST", "/process-instances/"+str(k)+"/modification", item{
+		"activateInstructions":  []item{{"elementId": "c"}},
+		"terminateInstructions": []item{{"elementInstanceKey": str(j.GetElementInstanceKey())}},
+	}, nil); got != 204 {
+		t.Fatalf("modification: %d", got)
+	}
+	z.none("b")
+	z.work("c", "")
+	z.state(k, "COMPLETED")
+	z.problem("POST", "/process-instances/1/modification", item{"activateInstructions": []item{{"elementId": "c"}}}, 404, "no process instance found with key '1'")
+}
