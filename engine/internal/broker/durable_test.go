@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -88,8 +89,14 @@ func dump(b *Broker) (sum string, size int64, err error) {
 	return fmt.Sprintf("%x", sha256.Sum256(state)), b.durable.journal.Size(), nil
 }
 
+// sumOf waits for the steps of a command that was the last in the log of a killed process.
 func sumOf(t testing.TB, b *Broker) string {
 	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !b.rests(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("steps are left after a minute")
+		}
+	}
 	sum, _, err := dump(b)
 	must(t, err)
 	return sum

@@ -202,10 +202,8 @@ func exists(v any) bool {
 		return x != ""
 	case time.Time:
 		return !x.IsZero()
-	case int64:
-		return x != 0
 	}
-	return true
+	return true // a number that is 0 is there
 }
 
 func equal(v, want any) bool {

@@ -157,6 +157,9 @@ func (s *searchable[T]) predicate(filter map[string]json.RawMessage, or bool) (f
 		if !ok {
 			return nil, badFilter(name)
 		}
+		if string(bytes.TrimSpace(raw)) == "null" { // as if it were left out
+			continue
+		}
 		if trimmed := bytes.TrimSpace(raw); (f.kind == kindBool || s.plain[name] && !equality(raw)) && len(trimmed) > 0 && trimmed[0] == '{' {
 			return nil, badFilter(name)
 		}
@@ -218,7 +221,7 @@ func (p *plan[T]) position(v T) []any {
 func (p *plan[T]) order(a, b []any) int {
 	for i := range a {
 		c := compareAny(a[i], b[i])
-		if i < len(p.desc) && p.desc[i] {
+		if i < len(p.desc) && p.desc[i] && a[i] != nil && b[i] != nil { // what has no value comes last in both orders
 			c = -c
 		}
 		if c != 0 {

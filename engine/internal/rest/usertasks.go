@@ -47,6 +47,18 @@ func viewUserTask(t *core.UserTask) userTaskItem {
 	return v
 }
 
+// dateOf reads a date that a model or a client has given; zero when it is none.
+func dateOf(s *string) time.Time {
+	if s == nil {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339Nano, *s)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
 func list(s []string) []string {
 	if s == nil {
 		return []string{}
@@ -75,6 +87,8 @@ var userTaskSearch = searchable[userTaskItem]{
 		"processInstanceKey":   {kindKey, func(t userTaskItem) any { return int64(t.ProcessInstanceKey) }},
 		"creationDate":         {kindDate, func(t userTaskItem) any { return t.created }},
 		"completionDate":       {kindDate, func(t userTaskItem) any { return t.completed }},
+		"dueDate":              {kindDate, func(t userTaskItem) any { return dateOf(t.DueDate) }},
+		"followUpDate":         {kindDate, func(t userTaskItem) any { return dateOf(t.FollowUpDate) }},
 		"candidateGroup":       {kindString, func(t userTaskItem) any { return t.CandidateGroups }},
 		"candidateUser":        {kindString, func(t userTaskItem) any { return t.CandidateUsers }},
 		"priority":             {kindInt, func(t userTaskItem) any { return int64(t.Priority) }},
