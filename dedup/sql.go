@@ -156,8 +156,8 @@ func render(schema string) queries {
 			ON CONFLICT (id) DO UPDATE SET expires_at = greatest(claim_check.expires_at, excluded.expires_at) WHERE claim_check.sum = excluded.sum RETURNING 1`),
 		readCheck: r(`SELECT c.sum, c.body FROM {{schema}}.claim_check c WHERE c.id = $1`),
 		// Index claim_check_expires.
-		purgeChecks: r(`DELETE FROM {{schema}}.claim_check WHERE id IN (SELECT c.id FROM {{schema}}.claim_check c WHERE c.expires_at <= {{schema}}.now()
-			ORDER BY c.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)`),
+		purgeChecks: r(`DELETE FROM {{schema}}.claim_check WHERE id = ANY (ARRAY(SELECT c.id FROM {{schema}}.claim_check c WHERE c.expires_at <= {{schema}}.now()
+			ORDER BY c.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED))`),
 		lead:   r(`SELECT pg_try_advisory_lock(hashtextextended('journeyman.dedup.purge {{schema}}', 0))`),
 		unlead: r(`SELECT pg_advisory_unlock(hashtextextended('journeyman.dedup.purge {{schema}}', 0))`),
 		lookup: r(`SELECT {{columns}} FROM {{schema}}.operation o WHERE o.operation_id = $1`),

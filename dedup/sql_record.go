@@ -56,9 +56,10 @@ func renderRecord(schema string) recordQueries {
 		record: one(`WITH ended AS (DELETE FROM {{schema}}.operation_attempt a WHERE a.cluster = $11 AND a.job_key = $28)
 			UPDATE {{schema}}.operation o SET {{recorded}} FROM (SELECT {{schema}}.now() AS now) t
 			WHERE o.operation_id = $1 AND (o.fence = $2 OR $27) AND o.state = 'claimed'`),
-		recordAll: r(`WITH ended AS (DELETE FROM {{schema}}.operation_attempt a WHERE a.cluster = $27 AND a.job_key = ANY ($12))
+		recordAll: r(`WITH ended AS (DELETE FROM {{schema}}.operation_attempt a WHERE a.cluster = $27 AND a.job_key = ANY ($12)),
+				t AS MATERIALIZED (SELECT {{schema}}.now() AS now)
 			UPDATE {{schema}}.operation o SET {{recorded}}
-			FROM (SELECT {{schema}}.now() AS now) t, unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::text[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[], $21::text[], $22::text[], $23::bytea[], $24::int[], $25::interval[], $26::interval[])
+			FROM t, unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::text[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[], $21::text[], $22::text[], $23::bytea[], $24::int[], $25::interval[], $26::interval[])
 				AS f (id, fence, tenant, business_key, job_type, saga_id, fingerprint, fields, input, meta, cluster, job_key, instance, element_key, element, undo, policy, class, reason, code, message, variables, hash, bytes, retain, keep)
 			WHERE o.operation_id = f.id AND o.fence = f.fence AND o.state = 'claimed'`),
 	}

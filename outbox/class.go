@@ -29,8 +29,9 @@ func Chain(producer, topic string, partitions int, businessKey string) string {
 //     are written: a dropped one leaves no gap.
 type special struct {
 	row
-	back int64 // counts back from the key's new sequence to this row's own
-	at   any   // nil: the time of staging
+	origin events.Origin
+	back   int64 // counts back from the key's new sequence to this row's own
+	at     any   // nil: the time of staging
 }
 
 // lockChains locks the heads of the rows' hash chains, sorted as keys are and after all keys.

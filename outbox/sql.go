@@ -4,7 +4,7 @@ import "strings"
 
 // statements holds every statement of the package, rendered once for a schema.
 type statements struct {
-	xid, lockKeys, insert, seq string
+	xid, lockKeys, insert, insertAll, seq string
 
 	beat, leave, live, renew, claim, release string
 	scan, horizon, ack, ackUnlogged          string
@@ -52,6 +52,14 @@ func render(schema string) statements {
 				coalesce((SELECT seq FROM {{schema}}.outbox_key WHERE business_key = $7), 0) - $11::bigint,
 				coalesce($12::timestamptz, t.at), t.at
 			FROM (SELECT {{schema}}.now() AS at OFFSET 0) t`),
+		// The same for several, in the order given; headers as text of an array.
+		insertAll: r(`
+			WITH t AS MATERIALIZED (SELECT {{schema}}.now() AS at)
+			INSERT INTO {{schema}}.outbox (shard, event_id, type, version, class, topic, business_key, operation_id, headers, body, seq, occurred_at, created_at)
+			SELECT m.shard, m.id::uuid, m.type, m.version, m.class, m.topic, m.key, m.operation, m.headers::text[], m.body,
+				coalesce((SELECT k.seq FROM {{schema}}.outbox_key k WHERE k.business_key = m.key), 0) - m.back, coalesce(m.at, t.at), t.at
+			FROM t, unnest($1::smallint[], $2::text[], $3::text[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bytea[], $11::bigint[], $12::timestamptz[])
+				AS m (shard, id, type, version, class, topic, key, operation, headers, body, back, at)`),
 		seq: r(`(SELECT turn FROM {{schema}}.outbox_key WHERE business_key = $%d)`),
 
 		// Shards and relays. All by primary key.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,7 +15,6 @@ import (
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/events/seal"
 	"github.com/vitrip/journeyman/internal/postgres"
-	"github.com/vitrip/journeyman/internal/rule"
 )
 
 // Limits of a staged message.
@@ -141,66 +139,11 @@ type row struct {
 // An error means that a message was refused (see [Stager.Check]) and that
 // nothing was added to the batch.
 func (s *Stager) Queue(b *pgx.Batch, o events.Origin, msgs []events.Message, keys ...string) error {
-	rows := make([]row, 0, len(msgs))
-	count := map[string]int64{}
-	var errs []error
-	for i, m := range msgs {
-		if m.BusinessKey == "" {
-			m.BusinessKey = o.BusinessKey
-		}
-		r, err := s.prepare(o, m, i)
-		errs = append(errs, err)
-		rows = append(rows, r)
-		if r.entry.Class.Sheds() {
-			count[m.BusinessKey] += 0 // draws its sequence only when it is not dropped
-			continue
-		}
-		count[m.BusinessKey]++
-	}
-	for _, k := range keys {
-		errs = append(errs, checkKey(k))
-		count[k] += 0
-	}
-	if err := errors.Join(errs...); err != nil {
+	st, err := s.Prepare(o, msgs)
+	if err != nil {
 		return err
 	}
-	if len(count) == 0 {
-		return nil
-	}
-	sorted := make([]string, 0, len(count))
-	for k := range count {
-		sorted = append(sorted, k)
-	}
-	slices.Sort(sorted)
-	adds := make([]int64, len(sorted))
-	for i, k := range sorted {
-		adds[i] = count[k]
-	}
-	if !rule.Off(21) {
-		b.Queue(s.sql.xid)
-		b.Queue(s.sql.lockKeys, sorted, adds)
-	}
-	s.lockChains(b, rows)
-	var sheds []special
-	for _, r := range rows {
-		var at any
-		if !r.OccurredAt.IsZero() {
-			at = r.OccurredAt
-		}
-		if r.entry.Class.Sheds() {
-			sheds = append(sheds, special{row: r, at: at})
-			continue
-		}
-		count[r.BusinessKey]--
-		if !plain(r.entry) {
-			s.queueSpecial(b, o, special{row: r, back: count[r.BusinessKey], at: at})
-			continue
-		}
-		b.Queue(s.sql.insert, events.Shard(r.BusinessKey), r.id, r.Type, r.Version, string(r.entry.Class), r.entry.Topic, r.BusinessKey,
-			o.OperationID, r.headers, r.body, count[r.BusinessKey], at)
-	}
-	s.queueShed(b, o, sheds)
-	return nil
+	return s.QueueStaged(b, []*Staged{st}, keys...)
 }
 
 // SeqSQL is a scalar subquery with one %d for the number of a parameter that

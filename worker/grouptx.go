@@ -37,6 +37,7 @@ type mate struct {
 	batch *pgx.Batch // what it alone adds to the second round trip; nil = it ends without an outcome
 	drop  bool       // its claim goes: it did not run, or is to run again
 	keys  []string
+	msgs  *outbox.Staged // to be staged with those of others; nil = in batch, or none
 }
 
 var apartResult = result{kind: apart}
@@ -219,7 +220,18 @@ func (g *group) write(m *mate, w write, end *outcome.Error) bool {
 		w.msgs = append(w.msgs[:len(w.msgs):len(w.msgs)], w.attached...)
 	}
 	b := &pgx.Batch{}
-	if _, err := g.r.queueWrite(b, m.t, w); err != nil {
+	var msgs *outbox.Staged
+	var err error
+	if together, ok := g.r.cfg.Stager.(stagesTogether); ok && len(w.msgs) > 0 && m.t.meta.SagaID == "" { // each step of a saga draws a number of its own
+		if msgs, err = together.Prepare(m.t.origin(), w.msgs); err != nil {
+			err = outcome.Fatalf("events", "events: %w", err)
+		}
+		w.msgs = nil
+	}
+	if err == nil {
+		_, err = g.r.queueWrite(b, m.t, w)
+	}
+	if err != nil {
 		bad := outcome.Classify(err)
 		m.tx.Truncate(0)
 		if end != nil && end.Class == outcome.Fatal {
@@ -229,7 +241,7 @@ func (g *group) write(m *mate, w write, end *outcome.Error) bool {
 		g.write(m, write{fence: w.fence, effect: w.effect, out: outcomeOf(bad)}, bad)
 		return false
 	}
-	m.w, m.batch, m.drop = w, b, false
+	m.w, m.batch, m.drop, m.msgs = w, b, false, msgs
 	m.keys = g.keysOf(m, w.msgs)
 	g.used[m.t.meta.ProcessInstanceKey] += int64(len(w.out.Variables))
 	m.res = result{kind: answered, left: w.out, err: o2err(w.out), unsent: true}
@@ -281,11 +293,9 @@ func (g *group) commit(ctx context.Context) error {
 	if len(drop) > 0 {
 		g.r.store.QueueUnclaim(b, drop)
 	}
-	if len(keys) > 0 && g.r.cfg.Stager != nil {
-		if err := g.r.cfg.Stager.Queue(b, last.t.origin(), nil, keys...); err != nil {
-			g.split(nil, err)
-			return err
-		}
+	if err := g.stage(b, last, keys); err != nil {
+		g.split(nil, err)
+		return err
 	}
 	var ends []dedup.Record
 	var answers []zeebe.Command
@@ -332,6 +342,29 @@ func (g *group) commit(ctx context.Context) error {
 		}
 		g.r.paces[m.t.meta.Type].done()
 		g.r.logEnd(m.t, m.w.out)
+	}
+	return nil
+}
+
+// stagesTogether is a stager that takes the messages of several operations at once; [outbox.Stager] is one.
+type stagesTogether interface {
+	Prepare(o events.Origin, msgs []events.Message) (*outbox.Staged, error)
+	QueueStaged(b *pgx.Batch, staged []*outbox.Staged, keys ...string) error
+}
+
+// stage locks the keys of all, sorted, and stages what can be staged together.
+func (g *group) stage(b *pgx.Batch, last *mate, keys []string) error {
+	var all []*outbox.Staged
+	for _, m := range g.all {
+		if m.batch != nil && m.msgs != nil {
+			all = append(all, m.msgs)
+		}
+	}
+	switch {
+	case len(all) > 0:
+		return g.r.cfg.Stager.(stagesTogether).QueueStaged(b, all, keys...) //nolint:forcetypeassert // it prepared them
+	case len(keys) > 0 && g.r.cfg.Stager != nil:
+		return g.r.cfg.Stager.Queue(b, last.t.origin(), nil, keys...)
 	}
 	return nil
 }

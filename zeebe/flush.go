@@ -65,11 +65,13 @@ func (s *Sender) write(ctx context.Context, acked []Queued, failed []failure) er
 	b := &pgx.Batch{}
 	b.Queue("SET LOCAL enable_seqscan TO off") // plans are kept: one made while the table was short would read all of it for ever after
 	if len(acked) > 0 {
-		ids, revs := make([]int64, len(acked)), make([]int32, len(acked))
-		for i, c := range acked {
-			ids[i], revs[i] = c.ID, c.Rev
+		byRev := map[int32][]int64{} // nearly all have the first
+		for _, c := range acked {
+			byRev[c.Rev] = append(byRev[c.Rev], c.ID)
 		}
-		b.Queue(q.acked, ids, revs)
+		for rev, ids := range byRev {
+			b.Queue(q.acked, ids, rev)
+		}
 		if s.cfg.Acked != nil {
 			s.cfg.Acked(b, acked)
 		}

@@ -28,11 +28,12 @@ func render(schema string) queries {
 				variables = excluded.variables, changed_at = excluded.changed_at
 			RETURNING id, rev`),
 		// The same for answers of several jobs, each job once.
-		insertAll: r(`INSERT INTO {{schema}}.zeebe_command AS c (cluster, kind, job_key, element_instance_key, process_instance_key, incident_key,
+		insertAll: r(`WITH t AS MATERIALIZED (SELECT {{schema}}.now() AS now)
+			INSERT INTO {{schema}}.zeebe_command AS c (cluster, kind, job_key, element_instance_key, process_instance_key, incident_key,
 				operation_id, retries, code, message, name, correlation_key, message_id, ttl_ms, local, variables, next_at, created_at, changed_at)
 			SELECT a.cluster, a.kind, a.job_key, a.element_instance_key, a.process_instance_key, 0, a.operation_id, a.retries, a.code, a.message, '', '', '', 0, false,
 				a.variables, t.now + $11::interval, t.now, t.now
-			FROM (SELECT {{schema}}.now() AS now) t, unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::int[], $8::text[], $9::text[], $10::text[])
+			FROM t, unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::int[], $8::text[], $9::text[], $10::text[])
 				AS a (cluster, kind, job_key, element_instance_key, process_instance_key, operation_id, retries, code, message, variables)
 			ON CONFLICT (cluster, job_key) WHERE kind IN ('complete', 'fail', 'throw') DO UPDATE SET
 				rev = c.rev + 1, kind = excluded.kind, state = 'pending', reason = '', next_at = excluded.next_at, attempts = 0, last_code = '', last_error = '',
@@ -61,7 +62,7 @@ func render(schema string) queries {
 				next_at = {{schema}}.now() + make_interval(secs => (2 + least(60, power(2, least(c.attempts, 6)))) * (0.5 + random() / 2))
 			FROM due WHERE c.id = due.id RETURNING {{columns}}`),
 		// Primary key; the table is short and full of dead rows, which a join would read.
-		acked: r(`DELETE FROM {{schema}}.zeebe_command c USING unnest($1::bigint[], $2::integer[]) AS a (id, rev) WHERE c.id = a.id AND c.rev = a.rev`),
+		acked: r(`DELETE FROM {{schema}}.zeebe_command c WHERE c.id = ANY ($1) AND c.rev = $2`),
 		failed: r(`UPDATE {{schema}}.zeebe_command SET state = $3, reason = $4, last_code = $5, last_error = left($6, 2000), changed_at = {{schema}}.now(),
 				next_at = CASE WHEN $3 = 'gone' THEN {{schema}}.now() ELSE next_at END
 			WHERE id = $1 AND rev = $2 AND state = 'pending'`),

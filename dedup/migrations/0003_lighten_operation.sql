@@ -10,3 +10,5 @@ DROP INDEX {{schema}}.operation_lease;
 CREATE INDEX operation_lease ON {{schema}}.operation (lease_until) WHERE lease_until IS NOT NULL;
 -- Attempts are few, as they go with the end of their job: looking for old ones reads the table.
 DROP INDEX {{schema}}.operation_attempt_opened;
+-- The job first: for a set of jobs the planner otherwise takes the cluster alone, which is every row, the dead ones too.
+ALTER TABLE {{schema}}.operation_attempt DROP CONSTRAINT operation_attempt_pkey, ADD PRIMARY KEY (job_key, cluster, process);

@@ -21,6 +21,7 @@ type bench struct {
 	concurrency int           // transactions at once
 	active      int           // MaxJobsActive
 	progress    io.Writer
+	tell        bool // where the server's time goes
 
 	end time.Time // when the last job was done, where the engine does not say
 }
@@ -61,6 +62,11 @@ func (b *bench) measure(ctx context.Context, c contestant, jobType, prefix strin
 			return m, err
 		}
 	}
+	if b.tell {
+		if err := b.resetStatements(ctx); err != nil {
+			return m, err
+		}
+	}
 	runtime.GC() // the last one's garbage is not this one's
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -88,6 +94,9 @@ func (b *bench) measure(ctx context.Context, c contestant, jobType, prefix strin
 	}
 	fmt.Fprintf(b.progress, "%-12s %5d jobs  %6.0f/s  CPU %4.0f us a job (worker %4.0f, backends %4.0f)  %4d allocations\n", //nolint:errcheck // progress
 		prefix, n, m.rate(), m.cpuPerJob(), m.cpu.worker.Seconds()*1e6/float64(n), m.cpu.backends.Seconds()*1e6/float64(n), m.allocs/uint64(n)) //nolint:gosec // positive
+	if b.tell {
+		return m, b.statements(ctx, n)
+	}
 	return m, nil
 }
 

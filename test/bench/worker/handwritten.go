@@ -155,7 +155,7 @@ func (h handwritten) run(ctx context.Context, jobType string, _ int, done func()
 		if err := h.handle(ctx, c, job); err != nil {
 			failed.Store(&err)
 		}
-	}).Concurrency(h.concurrency).MaxJobsActive(h.active).Timeout(30 * time.Second).Open()
+	}).Concurrency(h.concurrency).MaxJobsActive(h.active).Timeout(30 * time.Second).RequestTimeout(time.Second).Open() // it is waited for at the end
 	err = done()
 	w.Close()
 	w.AwaitClose()

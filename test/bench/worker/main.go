@@ -25,6 +25,7 @@ type settings struct {
 	concurrency int
 	active      int
 	cpuprofile  string
+	statements  bool
 }
 
 func (s settings) wants(part string) bool {
@@ -45,6 +46,7 @@ func main() {
 	flag.IntVar(&s.concurrency, "concurrency", 8, "transactions at once")
 	flag.IntVar(&s.active, "active", 400, "MaxJobsActive")
 	flag.StringVar(&s.cpuprofile, "cpuprofile", "", "write a profile of this process to a file")
+	flag.BoolVar(&s.statements, "statements", false, "tell on stderr where the server's time goes (slows it down)")
 	flag.BoolVar(&quiet, "quiet", false, "no progress on stderr")
 	flag.BoolVar(&serveE, "serve-engine", false, "internal: be the engine's process")
 	flag.StringVar(&idleAddr, "serve-idle", "", "internal: be a worker with idle job types, at this gateway")
@@ -84,8 +86,8 @@ func run(ctx context.Context, s settings, progress io.Writer) (err error) {
 	pick(&s.jobs, 4000, 1500)
 	pick(&s.rounds, 5, 2)
 	pick(&s.old, 1_000_000, 100_000)
-	b := &bench{concurrency: s.concurrency, active: s.active, progress: progress}
-	if b.db, err = startDatabase(ctx, s.dir); err != nil {
+	b := &bench{concurrency: s.concurrency, active: s.active, progress: progress, tell: s.statements}
+	if b.db, err = startDatabase(ctx, s.dir, s.statements); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.db.stop()) }()

@@ -31,7 +31,7 @@ type database struct {
 const nobody = 65534
 
 // startDatabase makes a cluster under parent ("" = the temporary folder) and waits until it answers.
-func startDatabase(ctx context.Context, parent string) (*database, error) {
+func startDatabase(ctx context.Context, parent string, statements bool) (*database, error) {
 	bin, err := postgres.Find("", "")
 	if err != nil {
 		return nil, err
@@ -41,13 +41,13 @@ func startDatabase(ctx context.Context, parent string) (*database, error) {
 		return nil, err
 	}
 	d := &database{dir: dir}
-	if err := d.start(ctx, bin); err != nil {
+	if err := d.start(ctx, bin, statements); err != nil {
 		return nil, errors.Join(err, d.stop())
 	}
 	return d, nil
 }
 
-func (d *database) start(ctx context.Context, bin string) error {
+func (d *database) start(ctx context.Context, bin string, statements bool) error {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGINT}
 	data := filepath.Join(d.dir, "data")
 	if err := os.Mkdir(data, 0o700); err != nil {
@@ -66,6 +66,9 @@ func (d *database) start(ctx context.Context, bin string) error {
 	}
 	d.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", d.dir, "-c", "listen_addresses=", //nolint:noctx // ended by stop
 		"-c", "shared_buffers=512MB", "-c", "max_connections=200", "-c", "max_wal_size=4GB", "-c", "log_min_messages=fatal")
+	if statements {
+		d.cmd.Args = append(d.cmd.Args, "-c", "shared_preload_libraries=pg_stat_statements", "-c", "pg_stat_statements.track_planning=on")
+	}
 	d.cmd.Dir, d.cmd.SysProcAttr = d.dir, attr
 	d.cmd.Stdout, d.cmd.Stderr = &d.out, &d.out
 	started := make(chan error, 1)
