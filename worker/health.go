@@ -58,7 +58,7 @@ func (w *Worker) Health() Health {
 		t := TypeHealth{Type: in.jobType, Stream: in.stream, StreamSince: in.since, StreamOpens: in.opens, StreamError: in.err, Streamed: in.streamed, Polled: in.polled, HandedBack: in.back}
 		in.mu.Unlock()
 		t.Slowed, t.SlowedSince, t.TimesSlowed = w.breaker(in.jobType).state()
-		t.ExpectedPerSecond, t.ExpectedCost = w.rt.mux.expected(in.jobType)
+		t.ExpectedPerSecond, t.ExpectedCost = w.rt.mux.Expected(in.jobType)
 		t.JobsPerSecond, t.JobCost = w.rates.of(in.jobType, time.Now())
 		if p := w.rt.paces[in.jobType]; p != nil {
 			p.mu.Lock()

@@ -74,8 +74,8 @@ func (r *rates) of(jobType string, now time.Time) (perSecond float64, cost time.
 	return float64(jobs) / max(window, time.Second).Seconds(), spent / time.Duration(jobs)
 }
 
-// expected is what a job type's handler declares with [Expect]; compensations declare nothing.
-func (m *Mux) expected(jobType string) (perSecond float64, cost time.Duration) {
+// Expected is what a job type's handler declares with [Expect]; compensations declare nothing, and are 0.
+func (m *Mux) Expected(jobType string) (perSecond float64, cost time.Duration) {
 	if s := m.forward[jobType]; s != nil {
 		return s.opt.rate, s.opt.cost
 	}

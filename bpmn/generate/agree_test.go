@@ -59,6 +59,9 @@ func TestModelsAndHandlersAgree(t *testing.T) {
 		if !slices.Contains(mux.Types(), c.JobType) {
 			t.Errorf("element %q: no handler for job type %q", c.Element, c.JobType)
 		}
+		if perSecond, cost := mux.Expected(c.JobType); perSecond <= 0 || cost <= 0 { // spec W10
+			t.Errorf("job type %q: the handler declares no throughput with Expect", c.JobType)
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package app_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -73,6 +75,19 @@ func TestNew(t *testing.T) {
 	}
 	if err := a.Deploy(context.Background()); err == nil {
 		t.Error("deployed to nobody")
+	}
+	get := func(path string) string {
+		w := httptest.NewRecorder()
+		a.WorkerHandler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		return w.Body.String()
+	}
+	for path, want := range map[string]string{ // what is declared beside what is measured (spec W10)
+		"/health":  `{"type":"flight.reserve","expectedPerSecond":5,"measuredPerSecond":0,"expectedCostMs":300,"measuredCostMs":0,`,
+		"/metrics": `journeyman_worker_jobs_per_second{job_type="flight.reserve",value="expected"} 5`,
+	} {
+		if got := get(path); !strings.Contains(got, want) {
+			t.Errorf("%s: want %s in %s", path, want, got)
+		}
 	}
 	if err := a.Close(); err != nil {
 		t.Error(err)

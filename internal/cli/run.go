@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +23,7 @@ const callbackSecret = "JOURNEYMAN_CALLBACK_SECRET"
 func newRun(s Streams) *cobra.Command {
 	var db databaseFlags
 	var cfg app.Config
-	var level string
+	var level, listen string
 	var connections int32
 	var untilClosed, records bool
 	cmd := &cobra.Command{
@@ -32,7 +34,9 @@ sweeps up what dead processes left, and moves the operation records.
 SIGTERM or Ctrl-C drains: no new jobs, running ones are finished or handed back, then exit 0.
 A second signal ends the process at once; nothing is lost by that.
 
-` + callbackSecret + ` holds the secret that signs callback addresses, 16 bytes or more, the same as the API's.`,
+` + callbackSecret + ` holds the secret that signs callback addresses, 16 bytes or more, the same as the API's.
+
+With --listen it serves how its workers do, expected throughput beside measured: GET /health as JSON, GET /metrics.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := required(cmd, "dsn", "zeebe", "kafka", "cluster", "flight", "hotel", "transfer", "payment", "callback"); err != nil {
@@ -53,7 +57,7 @@ A second signal ends the process at once; nothing is lost by that.
 			}
 			cfg.CallbackSecret = []byte(s.Getenv(callbackSecret))
 			cfg.Schema, cfg.RecordSchema, cfg.Log = db.schema, db.recordSchema, log
-			return runWorkers(ctx, db, connections, records, cfg)
+			return runWorkers(ctx, db, connections, records, listen, cfg)
 		},
 	}
 	db.add(cmd)
@@ -76,6 +80,7 @@ A second signal ends the process at once; nothing is lost by that.
 	f.DurationVar(&cfg.RelayLease, "relay-lease", 15*time.Second, "events of a relay that died wait this long at most for another")
 	f.BoolVar(&records, "records", true, "also move the operation records, which the API answers from")
 	f.Int32Var(&connections, "connections", 32, "largest number of database connections")
+	f.StringVar(&listen, "listen", "", "host:port to serve GET /health and GET /metrics of the workers on; none when empty")
 	f.StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or disabled")
 	f.BoolVar(&untilClosed, "until-stdin-closes", false, "drain when standard input closes: the process that started this one has ended")
 	for flag, variable := range map[string]string{
@@ -84,6 +89,7 @@ A second signal ends the process at once; nothing is lost by that.
 		"transfer": "JOURNEYMAN_TRANSFER", "payment": "JOURNEYMAN_PAYMENT", "callback": "JOURNEYMAN_CALLBACK", "concurrency": "JOURNEYMAN_CONCURRENCY",
 		"max-jobs-active": "JOURNEYMAN_MAX_JOBS_ACTIVE", "job-timeout": "JOURNEYMAN_JOB_TIMEOUT", "call-timeout": "JOURNEYMAN_CALL_TIMEOUT", "relay-lease": "JOURNEYMAN_RELAY_LEASE",
 		"records":     "JOURNEYMAN_RECORDS",
+		"listen":      "JOURNEYMAN_LISTEN",
 		"connections": "JOURNEYMAN_CONNECTIONS", "log-level": "JOURNEYMAN_LOG_LEVEL",
 	} {
 		env(cmd, flag, variable)
@@ -92,7 +98,7 @@ A second signal ends the process at once; nothing is lost by that.
 }
 
 // runWorkers works until ctx ends.
-func runWorkers(ctx context.Context, db databaseFlags, connections int32, records bool, cfg app.Config) error {
+func runWorkers(ctx context.Context, db databaseFlags, connections int32, records bool, listen string, cfg app.Config) error {
 	pool, err := db.open(ctx, connections)
 	if err != nil {
 		return err
@@ -108,6 +114,9 @@ func runWorkers(ctx context.Context, db databaseFlags, connections int32, record
 	if records {
 		g.Go(func() error { return a.Record(gctx) })
 	}
+	if listen != "" {
+		g.Go(func() error { return serveHealth(gctx, listen, a.WorkerHandler()) })
+	}
 	err = g.Wait()
 	if closing := a.Close(); err == nil {
 		err = closing
@@ -116,6 +125,21 @@ func runWorkers(ctx context.Context, db databaseFlags, connections int32, record
 		return exit(ExitWrong, err)
 	}
 	return nil // drained: stopping by a signal is how this command ends
+}
+
+// serveHealth serves h on an address until ctx ends.
+func serveHealth(ctx context.Context, address string, h http.Handler) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 1 << 14}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // what it serves takes no time
+	defer stop()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("listen %s: %w", address, err)
+	}
+	return nil
 }
 
 // untilEOF ends the context when in is closed by whoever holds its other end.
