@@ -43,6 +43,8 @@ type Process struct {
 	Scope
 	Name       string
 	Executable bool
+	VersionTag string   // zeebe:versionTag; empty when it has none
+	Unknown    []string // extensions of the process itself that the parser does not know, for example "zeebe:executionListeners"
 	Line       int
 }
 
@@ -215,6 +217,7 @@ type Decision struct{ DecisionID, ResultVariable string }
 type CalledElement struct {
 	ProcessID                                               string // static or FEEL with leading "="
 	PropagateAllChildVariables, PropagateAllParentVariables bool   // default true
+	VersionTag                                              string // of bindingType versionTag: the version that has it; empty: the latest
 }
 
 // MultiInstance is bpmn:multiInstanceLoopCharacteristics with zeebe:loopCharacteristics.

@@ -163,7 +163,23 @@ func (p *parser) process(n *node) {
 		p.problem(n, "", "process has no id")
 	}
 	p.defs.Processes = append(p.defs.Processes, proc)
+	if ext := n.child(nsBPMN, "extensionElements"); ext != nil {
+		p.processExtensions(ext, proc)
+	}
 	p.scope(n, &proc.Scope, nil)
+}
+
+func (p *parser) processExtensions(ext *node, proc *Process) {
+	for _, z := range ext.children {
+		switch {
+		case z.space != nsZeebe:
+		case z.local == "versionTag":
+			proc.VersionTag = strings.TrimSpace(z.attr("value"))
+		case z.local == "properties" || z.local == "userTaskForm": // nothing of a run depends on them
+		default:
+			proc.Unknown = append(proc.Unknown, "zeebe:"+z.local)
+		}
+	}
 }
 
 func (p *parser) collaboration(n *node) {

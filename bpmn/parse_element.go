@@ -185,7 +185,13 @@ func (p *parser) extensions(ext *node, e *Element) {
 				PropagateAllChildVariables:  p.flag(z, "propagateAllChildVariables", true),
 				PropagateAllParentVariables: p.flag(z, "propagateAllParentVariables", true),
 			}
-			if b := z.attr("bindingType"); b != "" && b != "latest" {
+			switch b := z.attr("bindingType"); b {
+			case "", "latest":
+			case "versionTag":
+				if e.Called.VersionTag = strings.TrimSpace(z.attr("versionTag")); e.Called.VersionTag == "" {
+					p.problem(z, e.ID, "zeebe:calledElement has bindingType versionTag and no versionTag")
+				}
+			default:
 				e.Unknown = append(e.Unknown, "zeebe:calledElement bindingType "+b)
 			}
 		case "script":

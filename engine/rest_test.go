@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"google.golang.org/grpc/codes"
 
 	"github.com/vitrip/journeyman/engine"
 )
@@ -343,4 +344,39 @@ func TestREST_UserTaskUpdate(t *testing.T) {
 	s.refused("PATCH", "/user-tasks/1", object{"changeset": object{"priority": 1}}, 404, "no such user task was found")
 	s.ok("POST", "/user-tasks/"+k+"/completion", "")
 	s.refused("PATCH", "/user-tasks/"+k, object{"changeset": object{"priority": 1}}, 404, "no such user task was found")
+}
+
+// A call activity that is bound to a version tag calls the latest version that has it.
+func TestVersionTag(t *testing.T) {
+	tagged := func(tag, task string) string {
+		return strings.Replace(bpmnModel(chain("child", service("a", task))), `<bpmn:startEvent`, `<bpmn:extensionElements><zeebe:versionTag value="`+tag+`"/></bpmn:extensionElements><bpmn:startEvent`, 1)
+	}
+	bound := strings.Replace(callOf("c", "child"), `processId=`, `bindingType="versionTag" versionTag="v1" processId=`, 1)
+	s := open(t, engine.Config{}, bpmnModel(chain("p", bound)))
+	k := s.start("p")
+	inc := s.ok("POST", "/incidents/search", object{})["items"].([]any)[0].(object)
+	if inc["errorType"] != "CALLED_ELEMENT_ERROR" || !strings.Contains(fmt.Sprint(inc["errorMessage"]), "version tag 'v1'") {
+		t.Errorf("incident %v", inc)
+	}
+	s.deploy("child.bpmn", tagged("v1", "old"))
+	s.deploy("child.bpmn", tagged("v1", "one"))
+	s.deploy("child.bpmn", tagged("v2", "two"))
+	s.ok("POST", "/incidents/"+fmt.Sprint(inc["incidentKey"])+"/resolution", "")
+	s.work("one")
+	s.state(k, "COMPLETED")
+	if got := s.find("process-definitions", object{"versionTag": "v1"}, "version"); fmt.Sprint(got) != "[1 2]" {
+		t.Errorf("versions with the tag: %v, want 1 and 2", got)
+	}
+	s.instances(object{"processDefinitionVersionTag": "v2"})
+	if got := s.find("process-instances", object{"processDefinitionVersionTag": "v1"}, "processDefinitionVersionTag"); fmt.Sprint(got) != "[v1]" {
+		t.Errorf("instances with the tag: %v", got)
+	}
+	for text, model := range map[string]string{
+		"no versionTag": bpmnModel(chain("q", strings.Replace(bound, `versionTag="v1"`, "", 1))),
+		"bindingType deployment is not supported":   bpmnModel(chain("q", strings.Replace(bound, `bindingType="versionTag"`, `bindingType="deployment"`, 1))),
+		"zeebe:executionListeners is not supported": strings.Replace(tagged("v1", "x"), "<zeebe:versionTag", "<zeebe:executionListeners/><zeebe:versionTag", 1),
+	} {
+		_, err := s.DeployResource(t.Context(), &pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: "q.bpmn", Content: []byte(model)}}})
+		s.code(err, codes.InvalidArgument, text)
+	}
 }

@@ -1,11 +1,14 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // maxCallDepth bounds nested call activities: a process that calls itself ends in an incident.
 const maxCallDepth = 1000
 
-// activateCall starts the called process, in its latest version.
+// activateCall starts the called process, in its latest version or the latest with a tag.
 func (c *Core) activateCall(e *Element) {
 	spec := e.Node.called
 	fail := func(t ErrorType, text string) {
@@ -17,12 +20,15 @@ func (c *Core) activateCall(e *Element) {
 		fail(ExtractValueError, err.Error())
 		return
 	}
-	versions := c.processes[id]
-	if len(versions) == 0 {
-		fail(CalledElementError, fmt.Sprintf("Expected process with BPMN process id '%s' to be deployed, but not found.", id))
+	p := c.calledVersion(id, spec.tag)
+	if p == nil {
+		tagged := ""
+		if spec.tag != "" {
+			tagged = fmt.Sprintf(" and version tag '%s'", spec.tag)
+		}
+		fail(CalledElementError, fmt.Sprintf("Expected process with BPMN process id '%s'%s to be deployed, but not found.", id, tagged))
 		return
 	}
-	p := versions[len(versions)-1]
 	if p.root.start == nil {
 		fail(CalledElementError, fmt.Sprintf("Expected process with BPMN process id '%s' to have a none start event, but not found.", id))
 		return
@@ -40,6 +46,16 @@ func (c *Core) activateCall(e *Element) {
 		return
 	}
 	c.mergeLocal(child.Root, c.throwVars(e))
+}
+
+// calledVersion is the latest version of a process, or the latest that has the tag; nil when there is none.
+func (c *Core) calledVersion(id, tag string) *Process {
+	for _, p := range slices.Backward(c.processes[id]) {
+		if tag == "" || p.Tag == tag {
+			return p
+		}
+	}
+	return nil
 }
 
 // callDone continues the call activity after the child completed.

@@ -19,10 +19,11 @@ type compiler struct {
 }
 
 func compile(defs *bpmn.Definitions, p *bpmn.Process, compat85 bool) (*Process, []*bpmn.Error) {
-	proc := &Process{ID: p.ID, Name: p.Name, nodes: map[string]*Node{}}
+	proc := &Process{ID: p.ID, Name: p.Name, Tag: p.VersionTag, nodes: map[string]*Node{}}
 	c := &compiler{proc: proc, defs: defs, byEl: map[*bpmn.Element]*Node{}, flows: map[*bpmn.Flow]*Flow{}, compat85: compat85}
 	proc.root = &Node{ID: p.ID, Name: p.Name, Kind: "process", Type: "PROCESS", Proc: proc}
 	proc.nodes[p.ID] = proc.root
+	c.refuseProcess(p)
 	c.scope(proc.root, &p.Scope)
 	c.link(&p.Scope)
 	for _, n := range proc.nodes {
@@ -141,7 +142,7 @@ func (c *compiler) properties(n *Node, e *bpmn.Element) {
 		n.message = c.catchMessage(e, e.Message)
 	}
 	if e.Called != nil {
-		n.called = &calledSpec{c.expr(e, "called process id", e.Called.ProcessID), e.Called.PropagateAllChildVariables, e.Called.PropagateAllParentVariables}
+		n.called = &calledSpec{c.expr(e, "called process id", e.Called.ProcessID), e.Called.VersionTag, e.Called.PropagateAllChildVariables, e.Called.PropagateAllParentVariables}
 	}
 	if l := e.Loop; l != nil {
 		n.loop = &loopSpec{

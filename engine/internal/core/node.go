@@ -12,6 +12,7 @@ type Process struct {
 	Key        int64
 	ID         string
 	Name       string
+	Tag        string // version tag, empty when it has none
 	Version    int32
 	Resource   string // resource name it was deployed under
 	XML        []byte
@@ -91,6 +92,7 @@ type catchMessage struct{ name, key *expr }
 
 type calledSpec struct {
 	process                    *expr
+	tag                        string // version tag of the version to call, empty = the latest version
 	allToParent, allFromParent bool
 }
 

@@ -30,6 +30,9 @@ func (c *compiler) refuseUnsupported(e *bpmn.Element) {
 	if c.compat85 && e.UserTask != nil && e.UserTask.Priority != "" {
 		c.refuse(e, "zeebe:priorityDefinition is not known to 8.5 (8.6 and later)")
 	}
+	if c.compat85 && e.Called != nil && e.Called.VersionTag != "" {
+		c.refuse(e, "zeebe:calledElement bindingType versionTag is not known to 8.5 (8.6 and later)")
+	}
 	if e.Event == nil {
 		return
 	}
@@ -38,6 +41,13 @@ func (c *compiler) refuseUnsupported(e *bpmn.Element) {
 		c.refuse(e, "compensation event subprocess is not supported")
 	case e.Event.Kind == bpmn.EventCompensation && e.Event.NoWait:
 		c.refuse(e, "waitForCompletion=\"false\" is not supported")
+	}
+}
+
+// refuseProcess names what the engine cannot do with the process itself.
+func (c *compiler) refuseProcess(p *bpmn.Process) {
+	for _, u := range p.Unknown {
+		c.problems = append(c.problems, &bpmn.Error{Line: p.Line, ElementID: p.ID, Kind: "process", Reason: u + " is not supported by the embedded engine"})
 	}
 }
 

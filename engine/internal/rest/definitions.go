@@ -22,7 +22,7 @@ type definitionItem struct {
 func viewDefinition(c *core.Core, p *core.Process) definitionItem {
 	return definitionItem{
 		Name: p.DisplayName(), ResourceName: p.Resource, Version: p.Version, ProcessDefinitionID: p.ID, TenantID: DefaultTenant,
-		ProcessDefinitionKey: key(p.Key), latest: c.IsLatest(p),
+		ProcessDefinitionKey: key(p.Key), VersionTag: textPtr(p.Tag), latest: c.IsLatest(p),
 	}
 }
 
@@ -33,7 +33,7 @@ var definitionSearch = searchable[definitionItem]{
 		"isLatestVersion":      {kindBool, func(d definitionItem) any { return d.latest }},
 		"resourceName":         {kindString, func(d definitionItem) any { return d.ResourceName }},
 		"version":              {kindInt, func(d definitionItem) any { return int64(d.Version) }},
-		"versionTag":           {kindString, func(definitionItem) any { return nil }},
+		"versionTag":           {kindString, func(d definitionItem) any { return textOf(d.VersionTag) }},
 		"processDefinitionId":  {kindString, func(d definitionItem) any { return d.ProcessDefinitionID }},
 		"tenantId":             {kindString, func(d definitionItem) any { return d.TenantID }},
 		"processDefinitionKey": {kindKey, func(d definitionItem) any { return int64(d.ProcessDefinitionKey) }},

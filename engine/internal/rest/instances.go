@@ -31,7 +31,7 @@ func viewInstance(i *core.Instance) instanceItem {
 	p := i.Process
 	v := instanceItem{
 		ProcessInstanceKey: key(i.Key), ProcessDefinitionID: p.ID, ProcessDefinitionName: p.DisplayName(), ProcessDefinitionVersion: p.Version,
-		ProcessDefinitionKey: key(p.Key), StartDate: core.Date(i.Root.Start), State: state(i.Root), HasIncident: i.HasIncident(),
+		ProcessDefinitionVersionTag: textPtr(p.Tag), ProcessDefinitionKey: key(p.Key), StartDate: core.Date(i.Root.Start), State: state(i.Root), HasIncident: i.HasIncident(),
 		TenantID: DefaultTenant, Tags: list(i.Tags()), start: i.Root.Start, end: i.Root.End, of: i,
 	}
 	v.EndDate = date(i.Root.End)
@@ -74,7 +74,7 @@ var instanceSearch = searchable[instanceItem]{
 		"processDefinitionId":         {kindString, func(i instanceItem) any { return i.ProcessDefinitionID }},
 		"processDefinitionName":       {kindString, func(i instanceItem) any { return i.ProcessDefinitionName }},
 		"processDefinitionVersion":    {kindInt, func(i instanceItem) any { return int64(i.ProcessDefinitionVersion) }},
-		"processDefinitionVersionTag": {kindString, func(instanceItem) any { return nil }},
+		"processDefinitionVersionTag": {kindString, func(i instanceItem) any { return textOf(i.ProcessDefinitionVersionTag) }},
 		"processDefinitionKey":        {kindKey, func(i instanceItem) any { return int64(i.ProcessDefinitionKey) }},
 		"parentProcessInstanceKey":    {kindKey, func(i instanceItem) any { return keyOf(i.ParentProcessInstanceKey) }},
 		"parentElementInstanceKey":    {kindKey, func(i instanceItem) any { return keyOf(i.ParentElementInstanceKey) }},
