@@ -23,8 +23,8 @@ import (
 const catalogFile = "catalog.yaml"
 
 func newEvents(s Streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "events", Short: "Check and show the catalog of messages", Args: cobra.NoArgs, RunE: showHelp}
-	cmd.AddCommand(newEventsCheck(s), newEventsDocs(s))
+	cmd := &cobra.Command{Use: "events", Short: "Catalog, audit chains and encryption of messages", Args: cobra.NoArgs, RunE: showHelp}
+	cmd.AddCommand(newEventsCheck(s), newEventsDocs(s), newEventsVerify(s), newEventsArchiveAudit(s), newEventsKeys(s), newEventsReseal(s))
 	return cmd
 }
 
