@@ -26,6 +26,25 @@ func (c Class) Valid() bool { return slices.Contains(Classes(), c) }
 // Ordered reports whether consumers must keep the order of a business key, retries included.
 func (c Class) Ordered() bool { return c != ClassAnalytical && c != ClassOperational }
 
+// Guarantees says in a sentence what the class promises, for readers of documents.
+func (c Class) Guarantees() string {
+	switch c {
+	case ClassDomain:
+		return "at least once, in order per business key"
+	case ClassAnalytical:
+		return "at least once, order as good as it gets; dropped and counted while the outbox's backlog is above its limit"
+	case ClassSaga:
+		return "effectively once by idempotent consumers, strictly in order per business key: a consumer holds what comes before its predecessor"
+	case ClassAudit:
+		return "at least once, in the append-only ledger and its write-once archive, each message chained to the one before by its hash"
+	case ClassOperational:
+		return "at least once, order as good as it gets"
+	case ClassCompliance:
+		return "at least once, in the append-only ledger: never changed, never removed, never written again under its id"
+	}
+	return ""
+}
+
 // Sheds reports whether messages may be dropped under pressure.
 func (c Class) Sheds() bool { return c == ClassAnalytical }
 

@@ -89,6 +89,7 @@ func message(e events.Entry, id string) object {
 			"class": string(e.Class), "owner": e.Owner, "producers": e.Producers, "consumers": e.Consumers, "partitionKey": e.PartitionKey,
 			"idempotencyKey": e.IdempotencyKey, "retentionDays": e.RetentionDays, "financial": e.Financial, "retry": retry,
 			"poisonedAfter": e.PoisonedAfter, "dlq": e.DLQ, "operatorAction": e.OperatorAction, "pii": e.PII,
+			"guarantees": e.Class.Guarantees(), "orderScope": e.OrderScope, "encryption": string(e.Encryption),
 		},
 	}
 }
@@ -118,7 +119,8 @@ func headers() object {
 	for _, h := range []string{
 		events.HeaderEventID, events.HeaderEventType, events.HeaderEventVersion, events.HeaderOccurredAt, events.HeaderProducer, events.HeaderBusinessKey,
 		events.HeaderCorrelationID, events.HeaderTraceID, events.HeaderProcessInstanceID, events.HeaderOperationID, events.HeaderEnv,
-		events.HeaderTraceparent, events.HeaderSequence,
+		events.HeaderTraceparent, events.HeaderSequence, events.HeaderPreviousSequence, events.HeaderEncryption,
+		events.HeaderAuditChain, events.HeaderAuditLink, events.HeaderAuditPrevious, events.HeaderAuditHash,
 	} {
 		properties[h] = text
 	}

@@ -85,7 +85,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`id="test.thing.created.v1"`, `href="#test.thing.created.v2"`, "&lt;b&gt;none", "minimum: 0", "3 message types", "data.idempotencyKey"} {
+	for _, want := range []string{`id="test.thing.created.v1"`, `href="#test.thing.created.v2"`, "&lt;b&gt;none", "minimum: 0", "3 message types", "data.idempotencyKey", "in order per business key"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %s", want)
 		}
