@@ -135,7 +135,7 @@ func rule(name string) (allowed []string, listed bool) {
 
 // library says whether a package is for users' programs or shipped inside one.
 func library(name string) bool {
-	for _, p := range []string{"cmd/...", "internal/...", "examples/...", "test/...", "events/eventstest", "engine/enginetest", "worker/workertest"} {
+	for _, p := range []string{"cmd/...", "internal/...", "examples/...", "test/...", "events/eventstest", "engine/enginetest", "worker/workertest", "sagas/sagatest"} {
 		if covers(p, name) {
 			return false
 		}
