@@ -41,6 +41,20 @@ type Elements interface {
 	ElementState(ctx context.Context, elementInstanceKey int64) (string, error)
 }
 
+// JobStates tells the last state of a job; [rest.Client] is one. Elements that can tell it too lets the runtime see whether a BPMN error
+// had arrived: its task is TERMINATED then as it is when something else ended it. A job that is not found (yet) is "" without an error.
+//
+// [rest.Client]: https://pkg.go.dev/github.com/vitrip/journeyman/zeebe/rest#Client
+type JobStates interface {
+	JobState(ctx context.Context, jobKey int64) (string, error)
+}
+
+// The states of a job that matter there.
+const (
+	jobErrorThrown = "ERROR_THROWN"
+	jobCanceled    = "CANCELED"
+)
+
 // ElementsFunc makes Elements from a function.
 type ElementsFunc func(ctx context.Context, elementInstanceKey int64) (string, error)
 

@@ -156,10 +156,37 @@ func (r *Runtime) resolveGone(ctx context.Context, row zeebe.Row) error {
 	case ElementCompleted:
 		return r.dropCommand(ctx, row.ID)
 	case ElementTerminated:
+		if row.Kind == zeebe.KindThrow && !rule.Off(14) {
+			return r.thrown(ctx, row)
+		}
 		return r.orphan(ctx, row)
 	default:
 		return nil
 	}
+}
+
+// thrown deals with a BPMN error whose task was terminated: by that very error, whose reply was lost, or by something else before it
+// came. Only the job's own state tells. Where it does not (yet), an effect that may stand behind the error, as behind OUTCOME_UNKNOWN,
+// stays shown: the model may be at it already.
+func (r *Runtime) thrown(ctx context.Context, row zeebe.Row) error {
+	state := ""
+	if js, ok := r.cfg.Elements.(JobStates); ok {
+		var err error
+		if state, err = js.JobState(ctx, row.JobKey); err != nil {
+			return fmt.Errorf("job %d: %w", row.JobKey, err)
+		}
+	}
+	switch state {
+	case jobErrorThrown:
+		return r.dropCommand(ctx, row.ID)
+	case jobCanceled:
+		return r.orphan(ctx, row)
+	}
+	op, found, err := r.store.Lookup(ctx, r.control, row.OperationID)
+	if err != nil || found && op.Effect != dedup.EffectNone {
+		return err
+	}
+	return r.orphan(ctx, row)
 }
 
 func (r *Runtime) dropCommand(ctx context.Context, id int64) error {

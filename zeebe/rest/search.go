@@ -267,3 +267,13 @@ func (c *Client) ElementState(ctx context.Context, key int64) (string, error) {
 	}
 	return e.State, err
 }
+
+// JobState gives the state of a job as the engine's history has it (CREATED, COMPLETED, FAILED, CANCELED, ERROR_THROWN, ...), "" when it
+// is not found (yet). It makes the client a worker.JobStates.
+func (c *Client) JobState(ctx context.Context, key int64) (string, error) {
+	p, err := c.SearchJobs(ctx, Query{Filter: Filter{"jobKey": Key(key)}, Limit: 1})
+	if err != nil || len(p.Items) == 0 {
+		return "", err
+	}
+	return p.Items[0].State, nil
+}

@@ -1,0 +1,149 @@
+package dedup
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/vitrip/journeyman/internal/postgres/pgtest"
+)
+
+// fillOperations enters n operations as a busy system leaves them: ended ones, some under a lease, some revoked, some to be asked about.
+func fillOperations(ctx context.Context, pool *pgxpool.Pool, n int) error {
+	for _, sql := range []string{
+		fmt.Sprintf(`INSERT INTO journeyman.operation (operation_id, tenant, business_key, job_type, saga_id, fingerprint, fingerprint_fields, state, effect, class,
+				variables, result_hash, bytes, attempts, meta, cluster, job_key, process_instance_key, element_instance_key, created_at, settled_at, expires_at, lease_until, owner, ask_at)
+			SELECT md5(i::text) || ':step', 't' || i %% 7, 'B-' || i, 'type.' || i %% 20, CASE WHEN i %% 3 = 0 THEN md5((i / 5)::text) ELSE '' END, decode(md5(i::text), 'hex'), '{a,b}',
+				CASE WHEN i %% 1000 = 1 THEN 'calling' WHEN i %% 1000 = 2 THEN 'revoked' ELSE 'done' END, CASE WHEN i %% 1000 = 1 THEN 'maybe' ELSE 'none' END,
+				CASE WHEN i %% 1000 = 1 THEN '' ELSE 'SUCCESS' END, '{"id":"R-1"}', decode(md5(i::text), 'hex'), 12, 1, '{"Type":"type"}', 'c', i, i / 3 + 1, i,
+				now() - interval '1 day' * (i %% 40), now() - interval '1 day' * (i %% 40), CASE WHEN i %% 1000 = 1 THEN NULL ELSE now() + interval '1 day' * (20 - i %% 40) END,
+				CASE WHEN i %% 1000 = 1 THEN now() - interval '1 minute' END, CASE WHEN i %% 1000 = 1 THEN 'w' ELSE '' END, CASE WHEN i %% 1000 = 2 THEN now() END
+			FROM generate_series(1, %d) i`, n),
+		fmt.Sprintf(`INSERT INTO journeyman.operation_attempt (cluster, job_key, process, open, opened_at)
+			SELECT 'c', i, gen_random_uuid(), true, now() FROM generate_series(1, %d) i`, min(n, 20000)),
+		`INSERT INTO journeyman.worker_process SELECT gen_random_uuid(), 'w', now() FROM generate_series(1, 50)`,
+		fmt.Sprintf(`INSERT INTO journeyman.claim_check SELECT md5(i::text), md5(i::text), '', '', now(), now() + interval '1 day' * (i %% 30) FROM generate_series(1, %d) i`, min(n, 20000)),
+		`ANALYZE journeyman.operation, journeyman.operation_attempt, journeyman.claim_check, journeyman.worker_process`,
+	} {
+		if _, err := pool.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type plan struct {
+	Node     string `json:"Node Type"`
+	Relation string `json:"Relation Name"`
+	Index    string `json:"Index Name"`
+	Plans    []plan
+}
+
+func (p plan) walk(f func(plan)) {
+	f(p)
+	for _, s := range p.Plans {
+		s.walk(f)
+	}
+}
+
+// generic gives the plan that a prepared statement is run by whatever its values.
+func generic(ctx context.Context, conn *pgx.Conn, name, sql string) (plan, error) {
+	if _, err := conn.Exec(ctx, "PREPARE "+name+" AS "+sql); err != nil {
+		return plan{}, fmt.Errorf("%s: %w", name, err)
+	}
+	var args int
+	if err := conn.QueryRow(ctx, `SELECT cardinality(parameter_types) FROM pg_prepared_statements WHERE name = $1`, strings.ToLower(name)).Scan(&args); err != nil {
+		return plan{}, fmt.Errorf("%s: %w", name, err)
+	}
+	call := "EXPLAIN (FORMAT JSON) EXECUTE " + name
+	if args > 0 {
+		call += "(" + strings.Join(slices.Repeat([]string{"NULL"}, args), ", ") + ")"
+	}
+	var text string
+	if err := conn.QueryRow(ctx, call).Scan(&text); err != nil {
+		return plan{}, fmt.Errorf("%s: %w", name, err)
+	}
+	var got []struct{ Plan plan }
+	if err := json.Unmarshal([]byte(text), &got); err != nil || len(got) != 1 {
+		return plan{}, fmt.Errorf("%s: plan %s: %w", name, text, err)
+	}
+	return got[0].Plan, nil
+}
+
+// readsAll are the statements that may read a table from end to end, and why.
+var readsAll = map[string]string{ //nolint:gochecknoglobals // a table of the test
+	"list": "for operators", "counts": "for operators",
+	"purgeAttempts": "once a round, the table is small", "purgeProcesses": "once a round, the table is small",
+}
+
+// TestPlans: every statement of the hot path, and every sweep, finds its rows by an index on a filled table, whatever its values.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool := pgtest.Pool(t)
+	if err := Migrate(ctx, pool, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := fillOperations(ctx, pool, 30000); err != nil {
+		t.Fatal(err)
+	}
+	checkPlans(t, ctx, pool)
+}
+
+func checkPlans(t *testing.T, ctx context.Context, pool *pgxpool.Pool) {
+	t.Helper()
+	pc, err := pool.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pc.Release()
+	conn := pc.Conn()
+	if _, err := conn.Exec(ctx, "SET plan_cache_mode TO force_generic_plan"); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, set := range []any{render("journeyman"), renderRecord("journeyman")} {
+		v := reflect.ValueOf(set)
+		for i := range v.NumField() {
+			name, f := v.Type().Field(i).Name, v.Field(i)
+			if f.Kind() != reflect.String || readsAll[name] != "" {
+				continue
+			}
+			p, err := generic(ctx, conn, "q_"+name, strings.ReplaceAll(f.String(), "{{unless}}", " AND NOT (EXISTS (SELECT 1 FROM journeyman.operation x WHERE x.operation_id = o.operation_id || ':undo' AND x.state <> 'done'))"))
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			seen++
+			p.walk(func(n plan) {
+				if n.Node == "Seq Scan" && n.Relation != "clock" && n.Relation != "worker_process" {
+					t.Errorf("%s reads all of %s", name, n.Relation)
+				}
+			})
+		}
+	}
+	if seen < 35 {
+		t.Errorf("%d statements looked at, want all of the package", seen)
+	}
+	wants := map[string]string{"expired": "operation_lease", "askDue": "operation_ask", "purge": "operation_expires", "used": "operation_instance", "purgeChecks": "claim_check_expires"}
+	q := reflect.ValueOf(render("journeyman"))
+	for name, index := range wants {
+		p, err := generic(ctx, conn, "w_"+name, strings.ReplaceAll(q.FieldByName(name).String(), "{{unless}}", ""))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		found := false
+		p.walk(func(n plan) { found = found || n.Index == index })
+		if !found {
+			t.Errorf("%s does not use index %s", name, index)
+		}
+	}
+}
