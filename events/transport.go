@@ -86,7 +86,8 @@ type TopicSpec struct {
 
 // Admin creates topics.
 type Admin interface {
-	// EnsureTopics creates the missing topics with the given replication and
+	// EnsureTopics creates the missing topics with the given replication and the
+	// retention asked for, raises the retention of existing ones that keep for a shorter time, and
 	// refuses existing ones with fewer copies (spec O3), or whose partition count
 	// differs: a key would move to another partition and lose its order. All mistakes are named at once.
 	EnsureTopics(ctx context.Context, replication int, topics ...TopicSpec) error

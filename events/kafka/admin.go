@@ -13,7 +13,8 @@ import (
 	"github.com/vitrip/journeyman/events"
 )
 
-// EnsureTopics creates the topics that are missing and checks the others as
+// EnsureTopics creates the topics that are missing, with the retention asked for,
+// raises the retention of those that keep for a shorter time, and checks the others as
 // [events.Admin] says. replication is the number of copies of each partition,
 // 1 only outside production. It waits until the brokers serve the new topics, or ctx ends.
 func (c *Client) EnsureTopics(ctx context.Context, replication int, topics ...events.TopicSpec) error {
@@ -25,6 +26,7 @@ func (c *Client) EnsureTopics(ctx context.Context, replication int, topics ...ev
 		return err
 	}
 	var missing []kafka.TopicConfig
+	var there []events.TopicSpec
 	var errs []error
 	for _, t := range topics {
 		is, exists := have[t.Name]
@@ -35,9 +37,14 @@ func (c *Client) EnsureTopics(ctx context.Context, replication int, topics ...ev
 			errs = append(errs, wrongCount(t, is.partitions))
 		case is.copies < replication:
 			errs = append(errs, fmt.Errorf("kafka: topic %s has %d copies of a partition, want at least %d", t.Name, is.copies, replication))
+		default:
+			there = append(there, t)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := c.keepLonger(ctx, there); err != nil {
 		return err
 	}
 	if len(missing) == 0 {
