@@ -162,6 +162,33 @@ func TestArchive_E9_DamageIsNoticed(t *testing.T) {
 	f.sound(a, 5100)
 }
 
+// forgetful says that it wrote a manifest and did not.
+type forgetful struct{ *memory }
+
+func (f forgetful) Create(ctx context.Context, name string, content []byte) error {
+	if strings.Contains(name, "manifest") {
+		return nil
+	}
+	return f.memory.Create(ctx, name, content)
+}
+
+// A manifest that was not kept does not seal its day.
+func TestArchive_E9_ManifestIsReadBack(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.day("2026-01-02", 1, 100)
+	s := &memory{}
+	if _, err := f.archiver(forgetful{s}).Pass(f.ctx); !errors.Is(err, archive.ErrMissing) {
+		t.Fatalf("pass: %v, want ErrMissing", err)
+	}
+	if n := f.count(`SELECT count(*) FROM journeyman.event_log_day WHERE state = 'verified'`); n != 0 {
+		t.Error("the day counts as verified")
+	}
+	a := f.archiver(s)
+	f.pass(a)
+	f.sound(a, 100)
+}
+
 // Rows that come to a day after it was verified get a part and a manifest of their own, which continues the chain.
 func TestArchive_E9_LateRowsGetAnotherManifest(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,9 @@ type Config struct {
 	Batch         int            // messages of one transaction, 0 means 500
 	ProgressEvery int64          // messages between two progress events, 0 means 10,000
 	Progress      func(r Replay) // called after each batch; must return quickly; may be nil
-	Log           zerolog.Logger // the zero value logs nothing
+	// Audit writes a start ("replay.start") or cancel ("replay.cancel") elsewhere too, in its transaction; an error undoes it. nil means not.
+	Audit func(ctx context.Context, tx pgx.Tx, action, reason string, p Replay) error
+	Log   zerolog.Logger // the zero value logs nothing
 }
 
 // Runner runs replays. Safe for concurrent use.
@@ -184,7 +186,10 @@ func (r *Runner) Start(ctx context.Context, req Request) (Replay, error) {
 		if err := r.tell(b, typeStarted, p); err != nil {
 			return err
 		}
-		return tx.SendBatch(ctx, b).Close()
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+		return r.audit(ctx, tx, "replay.start", p.Reason, p)
 	}); err != nil {
 		return Replay{}, fmt.Errorf("replay: %w", err)
 	}
@@ -255,7 +260,11 @@ func (r *Runner) Cancel(ctx context.Context, id, actor, reason string) (Replay, 
 		if err := r.tell(b, typeCompleted, p); err != nil {
 			return err
 		}
-		return tx.SendBatch(ctx, b).Close()
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+		p.Actor = actor
+		return r.audit(ctx, tx, "replay.cancel", reason, p)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrEnded
@@ -265,6 +274,13 @@ func (r *Runner) Cancel(ctx context.Context, id, actor, reason string) (Replay, 
 	}
 	r.cfg.Stager.Wake()
 	return p, nil
+}
+
+func (r *Runner) audit(ctx context.Context, tx pgx.Tx, action, reason string, p Replay) error {
+	if r.cfg.Audit == nil {
+		return nil
+	}
+	return r.cfg.Audit(ctx, tx, action, reason, p)
 }
 
 func (r *Runner) one(ctx context.Context, sql string, args ...any) (Replay, error) {

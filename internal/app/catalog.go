@@ -8,7 +8,10 @@ import (
 
 	"github.com/vitrip/journeyman/dedup"
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/archive"
+	"github.com/vitrip/journeyman/events/deadletter"
 	"github.com/vitrip/journeyman/events/inbox"
+	"github.com/vitrip/journeyman/events/replay"
 	"github.com/vitrip/journeyman/operator"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/sagas"
@@ -25,7 +28,11 @@ func Catalog() (*events.Catalog, error) {
 		}
 		all = append(all, c)
 	}
-	return events.Merge(all...)
+	replays, err := replay.Catalog()
+	if err != nil {
+		return nil, fmt.Errorf("catalog of replays: %w", err)
+	}
+	return events.Merge(append(all, replays)...)
 }
 
 // Migrate brings the tables of every part up to date.
@@ -39,9 +46,13 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, schema, recordSchema strin
 		{schema, func(ctx context.Context, s string) error { return dedup.Migrate(ctx, pool, s) }},
 		{schema, func(ctx context.Context, s string) error { return outbox.Migrate(ctx, pool, s) }},
 		{schema, func(ctx context.Context, s string) error { return inbox.Migrate(ctx, pool, s) }},
+		{schema, func(ctx context.Context, s string) error { return archive.Migrate(ctx, pool, s) }},
+		{schema, func(ctx context.Context, s string) error { return replay.Migrate(ctx, pool, s) }},
+		{schema, func(ctx context.Context, s string) error { return deadletter.Migrate(ctx, pool, s) }},
 		{schema, func(ctx context.Context, s string) error { return sagas.Migrate(ctx, pool, s) }},
 		{schema, func(ctx context.Context, s string) error { return operator.Migrate(ctx, pool, s) }},
 		{recordSchema, func(ctx context.Context, s string) error { return inbox.Migrate(ctx, pool, s) }},
+		{recordSchema, func(ctx context.Context, s string) error { return deadletter.Migrate(ctx, pool, s) }},
 		{recordSchema, func(ctx context.Context, s string) error { return sagas.MigrateRecords(ctx, pool, s) }},
 		{schema, func(ctx context.Context, s string) error { return migrateTravel(ctx, pool, s) }},
 	}
