@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// ScenarioMistake is one thing that is wrong with a scenario file.
-type ScenarioMistake struct {
+// ScenarioError is one thing that is wrong with a scenario file.
+type ScenarioError struct {
 	File  string // as it was given; "" for text
 	Line  int    // from 1; 0 = unknown
 	Path  string // where, for example testCases[0].instructions[2].state; "" = the whole file
@@ -19,7 +19,7 @@ type ScenarioMistake struct {
 }
 
 // Error gives file, line, path, value and what is wanted.
-func (m *ScenarioMistake) Error() string {
+func (m *ScenarioError) Error() string {
 	var b strings.Builder
 	if m.File != "" {
 		b.WriteString(m.File + ":")
@@ -45,17 +45,17 @@ func (m *ScenarioMistake) Error() string {
 }
 
 // Mistakes takes an error of [ParseScenarios] or [ReadScenarios] apart; nil when it is of another kind.
-func Mistakes(err error) []*ScenarioMistake {
-	var one *ScenarioMistake
+func Mistakes(err error) []*ScenarioError {
+	var one *ScenarioError
 	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the shape of errors.Join
-		var out []*ScenarioMistake
+		var out []*ScenarioError
 		for _, e := range many.Unwrap() {
 			out = append(out, Mistakes(e)...)
 		}
 		return out
 	}
 	if errors.As(err, &one) {
-		return []*ScenarioMistake{one}
+		return []*ScenarioError{one}
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ type places struct {
 }
 
 // locate reads a document. A text that is no JSON is a mistake with its line.
-func locate(text []byte) (*places, *ScenarioMistake) {
+func locate(text []byte) (*places, *ScenarioError) {
 	p := &places{text: text, d: json.NewDecoder(bytes.NewReader(text)), line: map[string]int{}}
 	if err := p.value(""); err != nil {
 		at := p.d.InputOffset()
@@ -93,10 +93,10 @@ func locate(text []byte) (*places, *ScenarioMistake) {
 		if errors.As(err, &syntax) {
 			at = syntax.Offset
 		}
-		return nil, &ScenarioMistake{Line: p.at(at), Value: "no JSON", Want: "JSON; " + err.Error()}
+		return nil, &ScenarioError{Line: p.at(at), Value: "no JSON", Want: "JSON; " + err.Error()}
 	}
 	if _, err := p.d.Token(); !errors.Is(err, io.EOF) {
-		return nil, &ScenarioMistake{Line: p.at(p.d.InputOffset()), Value: "longer than its JSON value", Want: "nothing after the last }"}
+		return nil, &ScenarioError{Line: p.at(p.d.InputOffset()), Value: "longer than its JSON value", Want: "nothing after the last }"}
 	}
 	return p, nil
 }

@@ -60,12 +60,12 @@ func fieldsOf(t reflect.Type) (fields []field, some []string) {
 }
 
 // verify checks a value against a type and its rules.
-func verify(path string, doc json.RawMessage, t reflect.Type, rules map[string]string) []*ScenarioMistake {
+func verify(path string, doc json.RawMessage, t reflect.Type, rules map[string]string) []*ScenarioError {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	wrong := func(want string) []*ScenarioMistake {
-		return []*ScenarioMistake{{Path: path, Value: shown(doc), Want: want}}
+	wrong := func(want string) []*ScenarioError {
+		return []*ScenarioError{{Path: path, Value: shown(doc), Want: want}}
 	}
 	switch {
 	case t == reflect.TypeFor[json.RawMessage]():
@@ -85,7 +85,7 @@ func verify(path string, doc json.RawMessage, t reflect.Type, rules map[string]s
 		if least, _ := strconv.Atoi(rules["min"]); len(items) < least {
 			return wrong(fmt.Sprintf("at least %d entries", least))
 		}
-		var out []*ScenarioMistake
+		var out []*ScenarioError
 		for i, item := range items {
 			out = append(out, verify(fmt.Sprintf("%s[%d]", path, i), item, t.Elem(), rulesOf("need"))...)
 		}
@@ -141,14 +141,14 @@ func verifyText(v string, rules map[string]string) string {
 }
 
 // verifyObject checks an object; also names fields beside those of t.
-func verifyObject(path string, doc json.RawMessage, t reflect.Type, also ...string) []*ScenarioMistake {
+func verifyObject(path string, doc json.RawMessage, t reflect.Type, also ...string) []*ScenarioError {
 	var parts map[string]json.RawMessage
 	if json.Unmarshal(doc, &parts) != nil || parts == nil {
-		return []*ScenarioMistake{{Path: path, Value: shown(doc), Want: "an object, { … }"}}
+		return []*ScenarioError{{Path: path, Value: shown(doc), Want: "an object, { … }"}}
 	}
 	fields, some := fieldsOf(t)
 	names := make([]string, len(fields))
-	var out []*ScenarioMistake
+	var out []*ScenarioError
 	for i, f := range fields {
 		names[i] = f.name
 		part, there := parts[f.name]
@@ -157,7 +157,7 @@ func verifyObject(path string, doc json.RawMessage, t reflect.Type, also ...stri
 			if f.rules["enum"] != "" {
 				want = "one of " + strings.ReplaceAll(f.rules["enum"], "|", ", ")
 			}
-			out = append(out, &ScenarioMistake{Path: under(path, f.name), Want: want})
+			out = append(out, &ScenarioError{Path: under(path, f.name), Want: want})
 		}
 		if there {
 			out = append(out, verify(under(path, f.name), part, f.typ, f.rules)...)
@@ -165,11 +165,11 @@ func verifyObject(path string, doc json.RawMessage, t reflect.Type, also ...stri
 	}
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		if !slices.Contains(names, name) && !slices.Contains(also, name) {
-			out = append(out, &ScenarioMistake{Path: under(path, name), Value: shown(parts[name]), Want: "no such field; there are " + strings.Join(names, ", ")})
+			out = append(out, &ScenarioError{Path: under(path, name), Value: shown(parts[name]), Want: "no such field; there are " + strings.Join(names, ", ")})
 		}
 	}
 	if len(some) > 0 && !slices.ContainsFunc(some, func(name string) bool { _, ok := parts[name]; return ok }) {
-		out = append(out, &ScenarioMistake{Path: path, Value: shown(doc), Want: "at least one of " + strings.Join(some, ", ")})
+		out = append(out, &ScenarioError{Path: path, Value: shown(doc), Want: "at least one of " + strings.Join(some, ", ")})
 	}
 	return out
 }

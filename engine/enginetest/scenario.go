@@ -60,7 +60,7 @@ type step struct {
 	run  func(e *Env) error
 }
 
-// ReadScenarios reads and checks a file of test cases. The error of a bad file joins one [*ScenarioMistake] for each thing
+// ReadScenarios reads and checks a file of test cases. The error of a bad file joins one [*ScenarioError] for each thing
 // that is wrong, with file, line, path, value and what is wanted: an unknown instruction, an unknown or missing field, a
 // field that stands twice, a bad duration, state or expression. Other errors are about reading.
 func ReadScenarios(path string) (*ScenarioFile, error) {
@@ -83,12 +83,12 @@ func ParseScenarios(text []byte) (*ScenarioFile, error) {
 	}
 	mistakes := verify("", text, reflect.TypeFor[ScenarioFile](), nil)
 	for _, path := range at.twice {
-		mistakes = append(mistakes, &ScenarioMistake{Path: path, Value: "there twice", Want: "it once"})
+		mistakes = append(mistakes, &ScenarioError{Path: path, Value: "there twice", Want: "it once"})
 	}
 	var f ScenarioFile
 	if len(mistakes) == 0 {
 		if err := json.Unmarshal(text, &f); err != nil {
-			return nil, &ScenarioMistake{Value: "not readable", Want: err.Error()} // verify knows better
+			return nil, &ScenarioError{Value: "not readable", Want: err.Error()} // verify knows better
 		}
 	}
 	names := map[string]bool{}
@@ -96,7 +96,7 @@ func ParseScenarios(text []byte) (*ScenarioFile, error) {
 		c := &f.TestCases[i]
 		path := fmt.Sprintf("testCases[%d]", i)
 		if names[c.Name] {
-			mistakes = append(mistakes, &ScenarioMistake{Path: path + ".name", Value: strconv.Quote(c.Name), Want: "a name that no other test case has"})
+			mistakes = append(mistakes, &ScenarioError{Path: path + ".name", Value: strconv.Quote(c.Name), Want: "a name that no other test case has"})
 		}
 		names[c.Name] = true
 		for n, doc := range c.Instructions {
@@ -119,27 +119,27 @@ func ParseScenarios(text []byte) (*ScenarioFile, error) {
 }
 
 // instruction reads one instruction by its type.
-func instruction(path string, doc json.RawMessage) (step, []*ScenarioMistake) {
+func instruction(path string, doc json.RawMessage) (step, []*ScenarioError) {
 	var parts map[string]json.RawMessage
 	if json.Unmarshal(doc, &parts) != nil || parts == nil {
-		return step{}, []*ScenarioMistake{{Path: path, Value: shown(doc), Want: `an instruction, {"type": …}`}}
+		return step{}, []*ScenarioError{{Path: path, Value: shown(doc), Want: `an instruction, {"type": …}`}}
 	}
 	var kind string
 	_ = json.Unmarshal(parts["type"], &kind) // no text is no known type
 	m, ok := instructions()[kind]
 	if !ok {
-		bad := &ScenarioMistake{Path: under(path, "type"), Want: "one of " + strings.Join(slices.Sorted(maps.Keys(instructions())), ", ")}
+		bad := &ScenarioError{Path: under(path, "type"), Want: "one of " + strings.Join(slices.Sorted(maps.Keys(instructions())), ", ")}
 		if parts["type"] != nil {
 			bad.Value = shown(parts["type"])
 		}
-		return step{}, []*ScenarioMistake{bad}
+		return step{}, []*ScenarioError{bad}
 	}
 	if found := verifyObject(path, doc, m.fields, "type"); len(found) > 0 {
 		return step{}, found
 	}
 	run, err := m.read(doc)
 	if err != nil {
-		return step{}, []*ScenarioMistake{{Path: path, Value: shown(doc), Want: err.Error()}}
+		return step{}, []*ScenarioError{{Path: path, Value: shown(doc), Want: err.Error()}}
 	}
 	return step{kind: kind, run: run}, nil
 }

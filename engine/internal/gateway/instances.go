@@ -35,14 +35,18 @@ func (s *Server) CreateProcessInstance(_ context.Context, r *pb.CreateProcessIns
 	if err != nil {
 		return nil, err
 	}
-	var inst *core.Instance
+	var (
+		inst *core.Instance
+		p    *core.Process // a migration may change it as soon as the lock is free
+	)
 	if err := s.do(func(c *core.Core) (err error) {
-		inst, err = c.CreateInstance(in)
+		if inst, err = c.CreateInstance(in); err == nil {
+			p = inst.Process
+		}
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	p := inst.Process
 	return &pb.CreateProcessInstanceResponse{ProcessDefinitionKey: p.Key, BpmnProcessId: p.ID, Version: p.Version, ProcessInstanceKey: inst.Key, TenantId: DefaultTenant}, nil
 }
 

@@ -104,11 +104,10 @@ func (s *server) createInstance(r *http.Request) (any, error) {
 	for _, i := range in.StartInstructions {
 		req.Start = append(req.Start, i.ElementID)
 	}
-	inst, variables, err := s.start(r, req, in.AwaitCompletion, in.FetchVariables, in.RequestTimeout.milliseconds())
+	inst, p, variables, err := s.start(r, req, in.AwaitCompletion, in.FetchVariables, in.RequestTimeout.milliseconds())
 	if err != nil {
 		return nil, err
 	}
-	p := inst.Process
 	return struct {
 		ProcessDefinitionID      string          `json:"processDefinitionId"`
 		ProcessDefinitionVersion int32           `json:"processDefinitionVersion"`
@@ -121,18 +120,23 @@ func (s *server) createInstance(r *http.Request) (any, error) {
 }
 
 // start creates the instance and, if asked, waits for its result.
-func (s *server) start(r *http.Request, req core.Creation, wait bool, fetch []string, d time.Duration) (*core.Instance, string, error) {
+func (s *server) start(r *http.Request, req core.Creation, wait bool, fetch []string, d time.Duration) (*core.Instance, *core.Process, string, error) {
 	if !wait {
-		var inst *core.Instance
+		var (
+			inst *core.Instance
+			p    *core.Process // a migration may change it as soon as the lock is free
+		)
 		err := s.broker.Do(func(c *core.Core) (err error) {
-			inst, err = c.CreateInstance(req)
+			if inst, err = c.CreateInstance(req); err == nil {
+				p = inst.Process
+			}
 			return err
 		})
-		return inst, "{}", err
+		return inst, p, "{}", err
 	}
 	inst, a, err := s.broker.CreateAndAwait(req, fetch)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	defer s.broker.Forget(a)
 	if d <= 0 {
@@ -142,12 +146,12 @@ func (s *server) start(r *http.Request, req core.Creation, wait bool, fetch []st
 	defer t.Stop()
 	select {
 	case v := <-a.Result():
-		return inst, v, s.broker.Settled()
+		return inst, inst.Process, v, s.broker.Settled()
 	case <-t.C:
-		return nil, "", problemf(http.StatusGatewayTimeout, "Expected to handle request, but the process instance '%d' did not complete within %s", inst.Key, d)
+		return nil, nil, "", problemf(http.StatusGatewayTimeout, "Expected to handle request, but the process instance '%d' did not complete within %s", inst.Key, d)
 	case <-r.Context().Done():
-		return nil, "", r.Context().Err()
+		return nil, nil, "", r.Context().Err()
 	case <-s.broker.Done():
-		return nil, "", problemf(http.StatusServiceUnavailable, "the engine is closing")
+		return nil, nil, "", problemf(http.StatusServiceUnavailable, "the engine is closing")
 	}
 }
