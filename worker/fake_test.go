@@ -19,7 +19,8 @@ type fakeGateway struct {
 
 	// before is asked before a call is carried out, after afterwards; an error is given to the caller instead of the answer.
 	before, after func(call string, key int64) error
-	failed        func(backoff time.Duration) // is told of each Fail
+	failed        func(backoff time.Duration)   // is told of each Fail
+	asked         func(r zeebe.ActivateRequest) // and of each Activate
 	cluster       string
 }
 
@@ -98,6 +99,9 @@ func (g *fakeGateway) log() []string {
 func (g *fakeGateway) Cluster() string { return g.cluster }
 
 func (g *fakeGateway) Activate(ctx context.Context, req zeebe.ActivateRequest) ([]zeebe.Job, error) {
+	if g.asked != nil {
+		g.asked(req)
+	}
 	ctx, cancel := context.WithTimeout(ctx, req.Wait)
 	defer cancel()
 	for {

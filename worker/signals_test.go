@@ -82,7 +82,7 @@ const childModel = `<?xml version="1.0" encoding="UTF-8"?>
 </bpmn:definitions>`
 
 // TestSIGTERM: a process that works under load gets SIGTERM. It hands back at once what has not begun, with its retries, finishes what
-// runs and exits with 0; a second SIGTERM cuts the handlers off, whose jobs keep their retries too.
+// runs and exits with 0; a second SIGTERM cuts the handlers off, whose jobs keep their retries too. The process has no home that it could write to.
 func TestSIGTERM(t *testing.T) {
 	t.Parallel()
 	for _, second := range []bool{false, true} {
@@ -112,7 +112,7 @@ func TestSIGTERM(t *testing.T) {
 				t.Fatal(err)
 			}
 			cmd := exec.CommandContext(ctx, os.Args[0])
-			cmd.Env = append(os.Environ(), "JOURNEYMAN_TEST_WORKER="+eng.Addr()+" "+pool.Config().ConnString())
+			cmd.Env = append(os.Environ(), "HOME=/proc/1/nowhere", "XDG_CACHE_HOME=/proc/1/nowhere", "JOURNEYMAN_TEST_WORKER="+eng.Addr()+" "+pool.Config().ConnString())
 			stdin, err := cmd.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
