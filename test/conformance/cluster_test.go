@@ -75,11 +75,25 @@ func open(tb testing.TB, line string) *cluster {
 			tb.Errorf("close the connection: %v", err)
 		}
 	})
-	z.GatewayClient, z.rest, z.http = pb.NewGatewayClient(conn), rest, &http.Client{Transport: namedTransport{transport, z.ns}}
+	z.GatewayClient, z.rest, z.http = pb.NewGatewayClient(conn), rest, &http.Client{Transport: namedTransport{transport, z.ns, late(tb)}}
 	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
 	tb.Cleanup(cancel)
 	z.ctx = ctx
 	return z
+}
+
+// late reads ZEEBE_TEST_LATE.
+func late(tb testing.TB) *lateness {
+	tb.Helper()
+	text := os.Getenv("ZEEBE_TEST_LATE")
+	if text == "" {
+		return nil
+	}
+	by, err := time.ParseDuration(text)
+	if err != nil {
+		tb.Fatalf("ZEEBE_TEST_LATE: %v", err)
+	}
+	return &lateness{by: by, first: map[string]time.Time{}}
 }
 
 // secure are the options for a cluster's TLS and authorization.
@@ -337,7 +351,9 @@ func (z *cluster) element(instance int64, id, want string) item {
 		if len(items) == 0 {
 			return false
 		}
-		last = items[len(items)-1]
+		last = slices.MaxFunc(items, func(a, b item) int {
+			return cmp.Compare(keyOf(a, "elementInstanceKey"), keyOf(b, "elementInstanceKey"))
+		})
 		return last["state"] == want
 	}, func() string { return fmt.Sprintf("element %s: %v, want state %s", id, last, want) })
 	return last

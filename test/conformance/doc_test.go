@@ -20,5 +20,8 @@
 // clock or test what only the embedded engine has are left out there, each with
 // its reason; CASES.md lists them. `make mutants` proves it with three suites on one engine.
 //
+// Searches of a real cluster are late, and every case waits for what it looks for;
+// ZEEBE_TEST_LATE=100ms makes those of the embedded engine late too, to prove it.
+//
 // After a case was added or changed: go test ./test/conformance -update
 package conformance

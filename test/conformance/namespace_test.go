@@ -159,12 +159,15 @@ func (s namedStream) RecvMsg(m any) error {
 // RoundTrip of namedTransport does the same for REST.
 type namedTransport struct {
 	*http.Transport
-	n namespace
+	n    namespace
+	late *lateness
 }
 
 func (t namedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	var body []byte
 	if req.Body != nil {
-		body, err := io.ReadAll(req.Body)
+		var err error
+		body, err = io.ReadAll(req.Body)
 		if err != nil {
 			return nil, err
 		}
@@ -184,6 +187,7 @@ func (t namedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if closed := res.Body.Close(); err == nil {
 		err = closed
 	}
+	answer = t.late.hide(req, body, res, answer)
 	res.Body = io.NopCloser(strings.NewReader(t.n.strip(string(answer))))
 	return res, err
 }

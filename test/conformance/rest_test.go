@@ -7,6 +7,7 @@ import (
 	"maps"
 	"mime/multipart"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -214,53 +215,45 @@ func TestREST_SearchPagesAndSorts(t *testing.T) {
 			StartCursor, EndCursor string
 		}
 	}
-	z.found("process-instances", item{"processDefinitionId": "one"}, 5)
-	find := func(body item) (a answer, got []string) {
+	// find searches until it finds these, in this order.
+	find := func(what string, body item, want ...string) (a answer) {
+		t.Helper()
 		filter := item{"processDefinitionId": "one"} // others use the cluster too
 		if given, isObject := body["filter"].(item); isObject {
 			maps.Copy(filter, given)
 		}
 		body["filter"] = filter
-		if status := z.call("POST", "/process-instances/search", body, &a); status != 200 {
-			t.Fatalf("search %v: %d", body, status)
-		}
-		for _, i := range a.Items {
-			got = append(got, i["processInstanceKey"].(string))
-		}
-		return a, got
+		var got []string
+		z.eventually(func() bool {
+			a, got = answer{}, nil
+			if status := z.call("POST", "/process-instances/search", body, &a); status != 200 {
+				t.Fatalf("search %v: %d", body, status)
+			}
+			for _, i := range a.Items {
+				got = append(got, i["processInstanceKey"].(string))
+			}
+			return slices.Equal(got, want)
+		}, func() string { return fmt.Sprintf("%s: got %v, want %v", what, got, want) })
+		return a
 	}
-	same := func(what string, got, want []string) {
-		t.Helper()
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s: got %v, want %v", what, got, want)
-		}
-	}
-	down := []item{{"field": "processInstanceKey", "order": "DESC"}}
-	a, got := find(item{"sort": down, "page": item{"limit": 2}})
-	same("first page", got, []string{keys[4], keys[3]})
+	up, down := []item{{"field": "processInstanceKey", "order": "ASC"}}, []item{{"field": "processInstanceKey", "order": "DESC"}}
+	find("all", item{"sort": up}, keys...)
+	a := find("first page", item{"sort": down, "page": item{"limit": 2}}, keys[4], keys[3])
 	if a.Page.TotalItems != 5 {
 		t.Errorf("total: %d, want 5", a.Page.TotalItems)
 	}
-	a, got = find(item{"sort": down, "page": item{"limit": 2, "after": a.Page.EndCursor}})
-	same("after", got, []string{keys[2], keys[1]})
-	_, back := find(item{"sort": down, "page": item{"limit": 2, "before": a.Page.StartCursor}})
-	same("before", back, []string{keys[4], keys[3]})
-	_, back = find(item{"sort": down, "page": item{"limit": 1, "before": a.Page.EndCursor}})
-	same("the page just before", back, []string{keys[2]})
-	_, got = find(item{"page": item{"from": 3, "limit": 10}})
-	same("from", got, keys[3:])
-	_, got = find(item{"page": item{"limit": 0}})
-	same("limit 0", got, nil)
-	_, got = find(item{"filter": item{"processInstanceKey": item{"$in": []string{keys[0], keys[2]}}}})
-	same("$in", got, []string{keys[0], keys[2]})
-	_, got = find(item{"filter": item{"processInstanceKey": item{"$neq": keys[0]}}, "sort": []item{{"field": "startDate"}}})
-	same("$neq", got, keys[1:])
-	_, got = find(item{"filter": item{"processDefinitionId": item{"$like": z.ns.name("o?*e")}, "state": "ACTIVE"}, "page": item{"limit": 1}})
-	same("$like", got, keys[:1])
-	_, got = find(item{"filter": item{"endDate": item{"$exists": true}}})
-	same("$exists", got, nil)
-	_, got = find(item{"filter": item{"startDate": item{"$gt": "2001-01-01T00:00:00Z", "$lt": "2900-01-01T00:00:00Z"}}, "page": item{"limit": 1}})
-	same("$gt and $lt", got, keys[:1])
+	a = find("after", item{"sort": down, "page": item{"limit": 2, "after": a.Page.EndCursor}}, keys[2], keys[1])
+	find("before", item{"sort": down, "page": item{"limit": 2, "before": a.Page.StartCursor}}, keys[4], keys[3])
+	find("the page just before", item{"sort": down, "page": item{"limit": 1, "before": a.Page.EndCursor}}, keys[2])
+	find("from", item{"sort": up, "page": item{"from": 3, "limit": 10}}, keys[3:]...)
+	find("$in", item{"sort": up, "filter": item{"processInstanceKey": item{"$in": []string{keys[0], keys[2]}}}}, keys[0], keys[2])
+	find("$neq", item{"sort": []item{{"field": "startDate"}}, "filter": item{"processInstanceKey": item{"$neq": keys[0]}}}, keys[1:]...)
+	find("$like", item{"sort": up, "filter": item{"processDefinitionId": item{"$like": z.ns.name("o?*e")}, "state": "ACTIVE"}, "page": item{"limit": 1}}, keys[0])
+	find("$exists", item{"filter": item{"endDate": item{"$exists": true}}})
+	find("$gt and $lt", item{"sort": up, "filter": item{"startDate": item{"$gt": "2001-01-01T00:00:00Z", "$lt": "2900-01-01T00:00:00Z"}}, "page": item{"limit": 1}}, keys[0])
+	z.cancel(keyOf(item{"key": keys[4]}, "key"))
+	z.state(keyOf(item{"key": keys[4]}, "key"), "TERMINATED")
+	find("state", item{"sort": up, "filter": item{"state": "ACTIVE"}}, keys[:4]...)
 }
 
 func TestREST_SearchRefusals(t *testing.T) {
@@ -335,10 +328,10 @@ func TestREST_ElementWithIncident(t *testing.T) {
 		t.Errorf("element: %v, want incident %v", el, inc["incidentKey"])
 	}
 	var list struct{ Items []item }
-	z.call("POST", "/process-instances/"+str(k)+"/incidents/search", nil, &list)
-	if len(list.Items) != 1 {
-		t.Errorf("incidents of the instance: %v", list)
-	}
+	z.eventually(func() bool {
+		z.call("POST", "/process-instances/"+str(k)+"/incidents/search", nil, &list)
+		return len(list.Items) == 1 && list.Items[0]["incidentKey"] == inc["incidentKey"]
+	}, func() string { return fmt.Sprintf("incidents of the instance: %v", list) })
 	z.cancel(k)
 	var after item
 	z.eventually(func() bool {
@@ -361,9 +354,9 @@ func TestREST_ElementVariables(t *testing.T) {
 		t.Fatalf("variables: %v", vars)
 	}
 	var one item
-	if got := z.call("GET", "/variables/"+vars[0]["variableKey"].(string), nil, &one); got != 200 || one["value"] != "2" {
-		t.Errorf("variable: %d %v", got, one)
-	}
+	z.eventually(func() bool {
+		return z.call("GET", "/variables/"+vars[0]["variableKey"].(string), nil, &one) == 200 && one["value"] == "2"
+	}, func() string { return fmt.Sprintf("variable: %v", one) })
 	z.problem("PUT", "/element-instances/3/variables", item{"variables": item{}}, 404, "no such element was found")
 	z.problem("PUT", "/element-instances/"+str(k)+"/variables", item{}, 400, "No variables provided")
 }
@@ -381,9 +374,9 @@ func TestREST_DefinitionsAndXML(t *testing.T) {
 	first := z.found("process-definitions", item{"version": 1, "processDefinitionId": "one"}, 1)
 	var one item
 	path := "/process-definitions/" + first[0]["processDefinitionKey"].(string)
-	if got := z.call("GET", path, nil, &one); got != 200 || one["processDefinitionId"] != "one" {
-		t.Errorf("definition: %d %v", got, one)
-	}
+	z.eventually(func() bool {
+		return z.call("GET", path, nil, &one) == 200 && one["processDefinitionId"] == "one"
+	}, func() string { return fmt.Sprintf("definition: %v", one) })
 	req, err := http.NewRequestWithContext(z.ctx, http.MethodGet, z.rest+"/v2"+path+"/xml", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 
 // Without a fault nothing is red; and the suite needs no cluster of its own: two
 // suites at once, shuffled, and a third after them, all against one engine that
-// ZEEBE_TEST_ADDRESS names.
+// ZEEBE_TEST_ADDRESS names, the third with searches that are late as a real cluster's.
 func TestUnchanged_SuitesShareACluster(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -52,8 +52,8 @@ func TestUnchanged_SuitesShareACluster(t *testing.T) {
 	both.Go(func() { play(shared...) })
 	both.Go(func() { play(shared...) })
 	both.Wait()
-	play(shared...)
-	play() // an engine for each case
+	play(append(shared, "ZEEBE_TEST_LATE=100ms")...) // and searches are late
+	play()                                           // an engine for each case
 }
 
 // failures is what a verbose run says from its first failed case on.
