@@ -15,7 +15,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/vitrip/journeyman/dedup"
 	"github.com/vitrip/journeyman/engine"
 	"github.com/vitrip/journeyman/internal/postgres/pgtest"
 	"github.com/vitrip/journeyman/zeebe"
@@ -47,6 +46,13 @@ func childWorker(spec string) int {
 	mux := NewMux()
 	mux.Handle("work", Transactional(func(ctx context.Context, _ *Tx, j Job[struct{}]) (struct{}, error) {
 		fmt.Println("begun", j.OperationID)
+		switch {
+		case j.OperationID == "poison":
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			<-ctx.Done()
+		case strings.HasPrefix(j.OperationID, "quick"):
+			return struct{}{}, nil
+		}
 		select {
 		case <-lines:
 			fmt.Println("ended", j.OperationID)
@@ -91,28 +97,8 @@ func TestSIGTERM(t *testing.T) {
 			const jobs = 200
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			pool := pgtest.Pool(t)
-			if err := dedup.Migrate(ctx, pool, ""); err != nil {
-				t.Fatal(err)
-			}
-			if err := zeebe.Migrate(ctx, pool, ""); err != nil {
-				t.Fatal(err)
-			}
-			eng, err := engine.Start(engine.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer eng.Close() //nolint:errcheck // the test ends
-			conn, err := zeebe.Dial(zeebe.Config{Address: eng.Addr(), Plaintext: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close() //nolint:errcheck // the test ends
-			if _, err := conn.Deploy(ctx, zeebe.Resource{Name: "one.bpmn", Content: []byte(childModel)}); err != nil {
-				t.Fatal(err)
-			}
-			cmd := exec.CommandContext(ctx, os.Args[0])
-			cmd.Env = append(os.Environ(), "HOME=/proc/1/nowhere", "XDG_CACHE_HOME=/proc/1/nowhere", "JOURNEYMAN_TEST_WORKER="+eng.Addr()+" "+pool.Config().ConnString())
+			pool, eng, conn := childWorld(t, ctx)
+			cmd := childCommand(ctx, eng, pool)
 			stdin, err := cmd.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -215,4 +201,93 @@ func TestSIGTERM(t *testing.T) {
 			}
 		})
 	}
+}
+
+// childWorld is what child processes work with.
+func childWorld(t *testing.T, ctx context.Context) (*pgxpool.Pool, *engine.Engine, *zeebe.Conn) {
+	t.Helper()
+	pool := pgtest.Pool(t)
+	if err := Migrate(ctx, pool, ""); err != nil {
+		t.Fatal(err)
+	}
+	eng, err := engine.Start(engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = eng.Close() })
+	conn, err := zeebe.Dial(zeebe.Config{Address: eng.Addr(), Plaintext: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := conn.Deploy(ctx, zeebe.Resource{Name: "one.bpmn", Content: []byte(childModel)}); err != nil {
+		t.Fatal(err)
+	}
+	return pool, eng, conn
+}
+
+// childCommand is a worker process without a home that it could write to.
+func childCommand(ctx context.Context, eng *engine.Engine, pool *pgxpool.Pool) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), "HOME=/proc/1/nowhere", "XDG_CACHE_HOME=/proc/1/nowhere", "JOURNEYMAN_TEST_WORKER="+eng.Addr()+" "+pool.Config().ConnString())
+	return cmd
+}
+
+// TestRule07_neighboursLive: a job kills every process that runs it, with others received beside it. It alone ends as an incident, after
+// it died with nothing beside it; its neighbours complete.
+func TestRule07_neighboursLive(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	pool, eng, conn := childWorld(t, ctx)
+	names := []string{"quick1", "quick2", "poison", "quick3", "quick4", "quick5"}
+	for _, id := range names {
+		if _, err := conn.CreateInstance(ctx, "one", job(id, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fatal := func() (n int) {
+		t.Helper()
+		// The verdict is no operation: it is an answer to the job, so that a person may resolve it. What stays is who never ended.
+		if err := pool.QueryRow(ctx, `SELECT count(*) FROM journeyman.operation WHERE state = 'done'`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	deaths := 0
+	for deaths < 6 {
+		cmd := childCommand(ctx, eng, pool)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		gone := make(chan error, 1)
+		go func() { gone <- cmd.Wait() }()
+		ended := false
+		for !ended {
+			select {
+			case <-gone:
+				ended = true
+			default:
+			}
+			var told int
+			if err := pool.QueryRow(ctx, `SELECT count(*) FROM journeyman.operation_attempt WHERE open`).Scan(&told); err != nil {
+				t.Fatal(err)
+			}
+			if !ended && told == 0 && fatal() == len(names)-1 {
+				_ = cmd.Process.Signal(syscall.SIGTERM) // all is decided: this one lives
+				<-gone
+				if deaths < 2 || deaths > 3 {
+					t.Errorf("%d processes died, want two or three: one with neighbours, the others alone", deaths)
+				}
+				return
+			}
+		}
+		deaths++
+		// Its time-outs pass, and its heart has stopped.
+		eng.AdvanceClock(2 * time.Minute)
+		if _, err := pool.Exec(ctx, `UPDATE journeyman.worker_process SET seen_at = seen_at - interval '1 minute'`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Errorf("%d processes died and %d of %d jobs ended", deaths, fatal(), len(names))
 }
