@@ -9,7 +9,7 @@
 //	mux := worker.NewMux()
 //	mux.Handle("hotel.reserve", worker.Transactional(reserveHotel, worker.NotCompensable("demo")))
 //	w, err := worker.New(conn, pool, mux, worker.Config{MaxJobsActive: 64, Concurrency: 16})
-//	err = w.Run(ctx) // until ctx is cancelled, then drains
+//	err = w.Run(ctx) // until ctx is cancelled, then drains; Serve does the same for the signals of a process
 //
 // One job travels like this; the numbers are rules of docs/effect-path.md:
 //
@@ -17,5 +17,6 @@
 //	                                           └─ handler · outcome · events · command · COMMIT ┴─ send (6, 14)
 //
 // [Runtime] is the part without a connection: it executes operations, undoes them by forward operation id (11, 12), sweeps
-// up expired leases (16) and finds orphans behind answers that were not accepted (14).
+// up expired leases (16), asks again about calls that nobody had seen (11) and finds orphans behind answers that were not
+// accepted (14). [Runtime.Lookup] and [Runtime.Cancel] take an operation id.
 package worker
