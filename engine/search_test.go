@@ -54,7 +54,7 @@ func TestREST_Operators(t *testing.T) {
 		{"process-definitions", "processDefinitionId", "p", map[string]string{"": "12", "$like": "12"}, map[string]any{"$like": "p*"}},
 	} {
 		for op, want := range c.want {
-			var filter any = c.value
+			filter := c.value
 			if op != "" {
 				arg, ok := c.args[op]
 				if !ok {

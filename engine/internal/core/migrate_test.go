@@ -262,6 +262,20 @@ func TestMigrate_RecordedCompensation(t *testing.T) {
 	m.refused("w:w ua:fresh ub:unb out:back undo_all:undo_all", "The migration of a END_EVENT is not supported")
 }
 
+// A subprocess whose own handler is dropped still hands on what was recorded inside it.
+func TestMigrate_HandlerOfASubprocess(t *testing.T) {
+	t.Parallel()
+	body := `<bpmn:startEvent id="s"/>` + edge("f", "s", "sub") + `<bpmn:subProcess id="sub"><bpmn:startEvent id="is"/>` + edge("i", "is", "in") + svc("in") + undone("ib", "in", "out") + `</bpmn:subProcess>` +
+		undone("sb", "sub", "whole") + edge("f0", "sub", "w") + svc("w") + edge("f3", "w", "undo_all") + undoEnd
+	for pairs, jobs := range map[string]string{"w:w sub:sub ib:ib": "out", "w:w ib:ib": "out", "w:w sb:sb": "whole", "w:w sb:sb ib:ib": "out whole"} {
+		m := migrating(t, "", body, body)
+		m.done("in")
+		m.ok(pairs)
+		m.done("w")
+		m.want(jobs)
+	}
+}
+
 func TestMigrate_CatchEvents(t *testing.T) {
 	t.Parallel()
 	after := svc("late") + edge("fl", "t", "late")
@@ -282,6 +296,12 @@ func TestMigrate_CatchEvents(t *testing.T) {
 	m.ok("a:a")
 	m.advance(time.Hour)
 	m.want("a")
+	beside := strings.Replace(old, `attachedToRef="a"`, `attachedToRef="a" cancelActivity="false"`, 1)
+	m = migrating(t, "", beside, beside) // what is mapped is not opened a second time
+	m.advance(6 * time.Minute)
+	m.ok("a:a t:t")
+	m.advance(30 * time.Minute)
+	m.want("a late")
 	other := `<bpmn:startEvent id="s"/>` + edge("f", "s", "a") + svc("a") + edge("g", "a", "b") + svc("b") + timer("t", "b", "PT10M") + after
 	m = migrating(t, "", old, other)
 	m.refused("a:a t:t", "cannot detach a catch event")

@@ -236,7 +236,7 @@ func TestGeneratedModels(t *testing.T) {
 	t.Parallel()
 	used := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		for range 5 {
+		for range 3 {
 			g := &generator{t: t, kinds: map[string]int{}}
 			xml := g.model()
 			if _, err := core.New(epoch, 0).Deploy([]core.Resource{{Name: "m.bpmn", Content: []byte(xml)}}, false); err != nil {

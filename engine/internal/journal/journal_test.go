@@ -188,6 +188,39 @@ func TestSnapshot_RecordsGoOn(t *testing.T) {
 	stop(t, j)
 }
 
+// Records around a switch, queued or written, each go to the log they belong to.
+func TestSwitch_NothingIsLost(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, _ := open(t, dir)
+	n, state := 0, 0
+	add := func(k int) {
+		for range k {
+			j.Append(fmt.Append(nil, n))
+			n++
+		}
+	}
+	for round := range 40 {
+		add(round % 4)
+		g, err := j.Switch()
+		must(t, err)
+		state = n
+		add(1 + round%3)
+		_, err = j.Snapshot(g, text(fmt.Sprint("before ", state)))
+		must(t, err)
+	}
+	stop(t, j)
+	j, got := open(t, dir)
+	defer stop(t, j)
+	want := []string{fmt.Sprint("before ", state)}
+	for k := state; k < n; k++ {
+		want = append(want, fmt.Sprint(k))
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 // A snapshot that cannot be written changes nothing, and the logs are the state.
 func TestSnapshot_Fails(t *testing.T) {
 	t.Parallel()
