@@ -170,3 +170,74 @@ func FuzzParseCatalog(f *testing.F) {
 		}
 	})
 }
+
+const classed = `
+domains: [test]
+encryption: {compliance: at_rest, saga: end_to_end}
+messages:
+  - {type: test.saga.started, class: saga, owner: test, producers: [a], topic: test.saga.progress.v1}
+  - {type: test.saga.completed, class: saga, owner: test, producers: [a], topic: test.saga.progress.v1}
+  - {type: test.step.started, class: domain, owner: test, producers: [a], order_scope: test.steps}
+  - {type: test.step.completed, class: audit, owner: test, producers: [a], order_scope: test.steps}
+  - {type: test.thing.created, class: domain, owner: test, producers: [a]}
+  - {type: test.contract.signed, class: compliance, owner: test, producers: [a]}
+  - {type: test.thing.make.requested, kind: command, class: domain, owner: test, producers: [a]}
+`
+
+// What a class means for an entry: strict order, encryption, and what a command is recognised by (spec D2, E4).
+func TestParseCatalog_Classes_E4(t *testing.T) {
+	t.Parallel()
+	c := parse(t, classed)
+	for typ, want := range map[string]events.Entry{
+		"test.saga.started":         {OrderScope: "test.saga.progress.v1", Encryption: events.EncryptEndToEnd, IdempotencyKey: events.DedupMessageID},
+		"test.step.started":         {OrderScope: "test.steps", IdempotencyKey: events.DedupMessageID},
+		"test.thing.created":        {IdempotencyKey: events.DedupMessageID},
+		"test.contract.signed":      {Encryption: events.EncryptAtRest, IdempotencyKey: events.DedupMessageID},
+		"test.thing.make.requested": {IdempotencyKey: events.DedupData},
+	} {
+		e, _ := c.Entry(typ, 1)
+		if e.OrderScope != want.OrderScope || e.Encryption != want.Encryption || e.IdempotencyKey != want.IdempotencyKey {
+			t.Errorf("%s: scope %q, encryption %q, idempotency key %q", typ, e.OrderScope, e.Encryption, e.IdempotencyKey)
+		}
+	}
+	if !c.Encrypts() || len(c.Scope("test.steps")) != 2 || len(c.Scope("")) != 0 || parse(t, good).Encrypts() {
+		t.Error("scopes or encryption of the catalog are wrong")
+	}
+	for text, want := range map[string]string{
+		`messages: [{type: platform.a.done, class: analytical, owner: platform, producers: [a], order_scope: topic}]`:                                                                                      "class analytical promises no order",
+		`messages: [{type: platform.a.done, class: domain, owner: platform, producers: [a], order_scope: "a b"}]`:                                                                                          `order_scope "a b"`,
+		`messages: [{type: platform.a.make.requested, kind: command, class: domain, owner: platform, producers: [a], idempotency_key: messageId}]`:                                                         "of a command",
+		`{encryption: {gossip: at_rest, audit: rot13}, messages: [{type: platform.a.done, class: domain, owner: platform, producers: [a]}]}`:                                                               `class "gossip"`,
+		`{encryption: {audit: rot13}, messages: [{type: platform.a.done, class: domain, owner: platform, producers: [a]}]}`:                                                                                `"rot13"`,
+		`messages: [{type: platform.a.done, class: saga, owner: platform, producers: [a], topic: t}, {type: platform.b.done, class: saga, owner: platform, producers: [a], topic: t, order_scope: other}]`: "order_scope",
+	} {
+		if _, err := events.ParseCatalog([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60s: got %v, want %q", text, err, want)
+		}
+	}
+	other := parse(t, "{encryption: {saga: at_rest}, messages: [{type: platform.a.done, class: domain, owner: platform, producers: [a]}]}")
+	if _, err := events.Merge(c, other); err == nil || !strings.Contains(err.Error(), "encryption of class saga") {
+		t.Errorf("two ways of encryption: got %v", err)
+	}
+	m, err := events.Merge(parse(t, "messages: [{type: platform.b.done, class: compliance, owner: platform, producers: [a]}]"), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, _ := m.Entry("platform.b.done", 1); e.Encryption != events.EncryptAtRest {
+		t.Errorf("an entry of another catalog of the same platform is kept %q", e.Encryption)
+	}
+}
+
+// An entry says who consumes it, its schema, what the operator does and whether personal data is agreed (spec E3, E12).
+func TestCatalog_Complete_E3(t *testing.T) {
+	t.Parallel()
+	err := parse(t, `messages: [{type: platform.a.done, class: domain, owner: platform, producers: [a]}]`).Complete()
+	for _, want := range []string{"consumers", "schema", "operator_action", "pii"} {
+		if err == nil || !strings.Contains(err.Error(), "platform.a.done v1: "+want+": missing") {
+			t.Errorf("got %v, want it to name %s", err, want)
+		}
+	}
+	if err := parse(t, `messages: [{type: platform.a.done, class: domain, owner: platform, producers: [a], consumers: [b], schema: {type: object}, operator_action: redrive, pii: none}]`).Complete(); err != nil {
+		t.Error(err)
+	}
+}

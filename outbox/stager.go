@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,6 +36,7 @@ type Config struct {
 	MaxBytes int             // largest message in bytes, 0 means DefaultMaxBytes
 	Schemas  events.Schemas  // checks the data of each message, nil means that data is not checked
 	Keys     seal.Keys       // required when the catalog encrypts a class
+	Emits    []string        // every type this service stages: one that is missing in the catalog, or is another domain's, refuses to start, and no other is staged; empty means that types are checked when they are staged
 
 	ShedAbove int // rows in the outbox above which analytical messages are dropped until it is half of that, 0 means DefaultShedAbove
 }
@@ -80,25 +82,39 @@ func NewStager(cfg Config) (*Stager, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("outbox stager: %w", err)
 	}
+	if err := declare(cfg, cfg.Emits); err != nil {
+		return nil, fmt.Errorf("outbox stager: %w", err)
+	}
 	return &Stager{cfg: cfg, sql: render(cfg.Schema), classes: renderClasses(cfg.Schema), sleepers: map[chan struct{}]struct{}{}}, nil
 }
 
 // Declare refuses, all at once, the message types (version 1 and up) that this
 // service stages but that are not in the catalog or that it may not stage
 // (spec E3). Call it at start-up with every type the code emits.
-func (s *Stager) Declare(types ...string) error {
+// With [Config].Emits a type that is not among these is refused as well.
+func (s *Stager) Declare(types ...string) error { return declare(s.cfg, types) }
+
+func declare(cfg Config, types []string) error {
 	var errs []error
 	for _, t := range types {
 		found := false
-		for _, e := range s.cfg.Catalog.Match(t) {
+		for _, e := range cfg.Catalog.Match(t) {
 			found = true
-			errs = append(errs, s.cfg.Catalog.MayStage(e, s.cfg.Producer))
+			errs = append(errs, cfg.Catalog.MayStage(e, cfg.Producer), cfg.emits(e.Type))
 		}
 		if !found {
 			errs = append(errs, fmt.Errorf("message type %s: not in the catalog", t))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// emits refuses a type that the service does not declare.
+func (c Config) emits(messageType string) error {
+	if len(c.Emits) == 0 || messageType == DroppedType || slices.Contains(c.Emits, messageType) {
+		return nil
+	}
+	return fmt.Errorf("message type %s: not among the types that %q declares to emit", messageType, c.Producer)
 }
 
 // Check refuses messages that could not be staged: type and version not in the
@@ -193,6 +209,9 @@ func (s *Stager) prepare(o events.Origin, m events.Message, n int) (row, error) 
 		return row{}, fmt.Errorf("message type %s v%d: staged as %s, the catalog says %s", m.Type, m.Version, m.Kind, e.Kind)
 	}
 	if err := s.cfg.Catalog.MayStage(e, s.cfg.Producer); err != nil {
+		return row{}, err
+	}
+	if err := s.cfg.emits(m.Type); err != nil {
 		return row{}, err
 	}
 	if err := checkKey(m.BusinessKey); err != nil {

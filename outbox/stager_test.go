@@ -74,6 +74,22 @@ func TestStager_DeclareAndConfig(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "test.nothing.done") || !strings.Contains(err.Error(), "other-domain.thing.created") {
 		t.Errorf("got %v", err)
 	}
+	_, err = outbox.NewStager(outbox.Config{Catalog: catalog(t), Producer: "tester", Instance: "i", Env: "test", Emits: []string{"test.thing.created", "test.thing.vanished", "other-domain.thing.created"}})
+	if err == nil || !strings.Contains(err.Error(), "test.thing.vanished") || !strings.Contains(err.Error(), "other-domain.thing.created") {
+		t.Errorf("a type that is emitted and not in the catalog: got %v", err)
+	}
+	some, err := outbox.NewStager(outbox.Config{Catalog: catalog(t), Producer: "tester", Instance: "i", Env: "test", Emits: []string{"test.thing.created"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{some.Check(renamed("K", 1)), some.Declare("test.thing.renamed")} {
+		if err == nil || !strings.Contains(err.Error(), "declares to emit") {
+			t.Errorf("a type that is not declared: got %v", err)
+		}
+	}
+	if err := some.Check(created("K", 1)); err != nil {
+		t.Error(err)
+	}
 	_, err = outbox.NewStager(outbox.Config{Schema: `a"b`, MaxBytes: 3})
 	for _, want := range []string{"schema", "catalog", "producer", "instance", "env", "max bytes 3"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -20,6 +20,14 @@ const (
 	EventExpired       = "platform.saga.expired"
 )
 
+// Events lists the types that the saga runtime stages: of package sagas' own [Catalog], for outbox.Config.Emits.
+func Events() []string {
+	return []string{
+		EventStarted, EventStepCompleted, EventStepFailed, EventCompensating, EventCompensated, EventParked, EventCompleted, EventFailed, EventExpired,
+		EventStuck, EventSLABreached,
+	}
+}
+
 // Progress is the data of every saga-class event. It carries all that the record needs to move, so
 // that the record store never reads the domain database.
 type Progress struct {

@@ -138,6 +138,11 @@ func (c Config) check() error {
 	if c.Stager == nil {
 		errs = append(errs, errors.New("sagas: Stager is nil, want an *outbox.Stager"))
 	}
+	if d, ok := c.Stager.(interface{ Declare(types ...string) error }); ok { // a type that is not in the catalog shows at start-up (spec E3)
+		if err := d.Declare(Events()...); err != nil {
+			errs = append(errs, fmt.Errorf("sagas: %w", err))
+		}
+	}
 	if c.Commands == nil {
 		errs = append(errs, errors.New("sagas: Commands is nil, want the engine command queue"))
 	}

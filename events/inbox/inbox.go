@@ -42,6 +42,7 @@ type Config struct {
 	DedupBy DedupBy         // "" means what the catalog says for the type
 	Stager  *outbox.Stager  // required when handlers emit: a handler that emits without is FATAL
 	Keys    seal.Keys       // required when the catalog encrypts a class
+	Emits   []string        // types that the handlers emit: one that Stager may not stage refuses to start
 
 	Concurrency    int           // handlers at once, at least 1; a key is handled by one at a time
 	MaxInFlight    int           // records fetched and not finished, 0 means 16 per handler
@@ -124,6 +125,12 @@ func New(sub events.Subscriber, db *pgxpool.Pool, cfg Config, routes ...Route) (
 		check(d > 0, "%s %v, want above 0", name, d)
 	}
 	check(len(routes) > 0, "routes: none")
+	switch {
+	case len(cfg.Emits) > 0 && cfg.Stager == nil:
+		errs = append(errs, fmt.Errorf("handlers emit %v, but stager: missing", cfg.Emits))
+	case cfg.Stager != nil:
+		errs = append(errs, cfg.Stager.Declare(cfg.Emits...))
+	}
 	if cfg.Catalog != nil {
 		for _, r := range routes {
 			errs = append(errs, i.add(r)...)

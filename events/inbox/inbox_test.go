@@ -289,6 +289,10 @@ func TestNew_RefusesAllMistakesAtOnce(t *testing.T) {
 		inbox.Route{Types: []string{"test.thing.created"}, Versions: []int{1, 9}, Handler: apply},
 		inbox.Route{Types: []string{"test.*"}, Handler: apply},
 		inbox.Route{Types: []string{"test.thing.viewed"}})
+	if _, err := inbox.New(f.kafka, f.pool, inbox.Config{Group: "view", Catalog: f.cat, Concurrency: 1, Stager: f.stage, Emits: []string{"test.thing.viewed", "test.thing.vanished"}},
+		inbox.Route{Types: []string{"test.thing.counted"}, Handler: apply}); err == nil || !strings.Contains(err.Error(), "test.thing.vanished") || strings.Contains(err.Error(), "viewed") {
+		t.Errorf("a handler that emits what is not in the catalog: got %v", err)
+	}
 	for _, want := range []string{"group: empty", "concurrency 0", "keep 1h", `"luck"`, "test.none.*: not in the catalog", "version 9", "in two routes", "do not list", "want a handler"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v\nwant it to name %q", err, want)

@@ -126,6 +126,9 @@ func New(cfg Config) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.stager.Declare(emits()...); err != nil {
+		return nil, err
+	}
 	if a.conn, err = zeebe.Dial(zeebe.Config{Address: cfg.Gateway, Plaintext: cfg.Plaintext, Cluster: cfg.Cluster, Log: cfg.Log}); err != nil {
 		return nil, err
 	}

@@ -32,7 +32,24 @@ func Catalog() (*events.Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("catalog of replays: %w", err)
 	}
-	return events.Merge(append(all, replays)...)
+	merged, err := events.Merge(append(all, replays)...)
+	if err != nil {
+		return nil, err
+	}
+	return merged, merged.Complete()
+}
+
+// emits lists what the application's code stages. A type that the catalogs lack, or that is another domain's, refuses to start (spec E3).
+func emits() []string {
+	return append(sagas.Events(),
+		"tour.booking.quoted", "tour.booking.held", "tour.booking.segment_confirmed", "tour.booking.segment_released", "tour.booking.confirmed",
+		"tour.booking.payment_authorized", "tour.booking.ticketing_started", "tour.booking.ticketed", "tour.booking.ticketing_abandoned",
+		"tour.booking.amendment_started", "tour.booking.amended", "tour.booking.cancellation_started", "tour.booking.cancelled",
+		"tour.booking.compensation_started", "tour.booking.compensated", "tour.booking.expired", "tour.booking.failed", "tour.booking.reopened", "tour.booking.resumed",
+		"payment.settlement.authorized", "payment.settlement.captured", "payment.settlement.refunded", "payment.settlement.voided",
+		"ticketing.ticket.recorded",
+		"tour.refund.approved", "tour.refund.segment_refunded", "tour.refund.segment_refused", "tour.refund.segment_reinstated",
+	)
 }
 
 // Migrate brings the tables of every part up to date.

@@ -138,3 +138,25 @@ func TestEventsReseal_E4(t *testing.T) {
 		t.Errorf("a key twice: exit code %d", code)
 	}
 }
+
+// The repository's own catalogs are complete; an entry that leaves something to guess is named.
+func TestEventsLint_E3(t *testing.T) {
+	t.Parallel()
+	if code, out, errs := run(nil, "events", "lint", "--dir", filepath.Join("..", "..")); code != ExitDone || out != "" {
+		t.Errorf("own catalogs: exit code %d\n%s%s", code, out, errs)
+	}
+	dir := t.TempDir()
+	writeCatalog(t, dir, eventsCatalog)
+	code, out, _ := run(nil, "events", "lint", "--dir", dir, "--json")
+	var report struct {
+		Types    int
+		Problems []string
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != ExitWrong || report.Types != 1 || len(report.Problems) != 3 || !strings.Contains(out, "operator_action: missing") {
+		t.Errorf("exit code %d, %v\n%s", code, err, out)
+	}
+	writeCatalog(t, dir, "messages: [{type: platform.a.do, class: domain, owner: tour, producers: [a]}]")
+	if code, out, _ := run(nil, "events", "lint", "--dir", dir); code != ExitWrong || !strings.Contains(out, "past tense") || !strings.Contains(out, `owner "tour"`) {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
