@@ -34,12 +34,15 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// A handler of batches is tested like any other: with a batch of one.
+// The handler by itself: one call for both jobs, and the bad one does not take the good one down.
 func TestRecord(t *testing.T) {
 	b := db.Begin(t)
 	b.Exec(schema)
-	b.Run(handler(), workertest.Job{Type: "meter.record", Input: Reading{Meter: "M", Value: 2.5}}).WantSuccess()
-	b.Run(handler(), workertest.Job{Type: "meter.record", Input: Reading{Meter: "M", Value: -1}}).WantCode("BAD_READING")
+	r := b.RunBatch(handler(),
+		workertest.Job{Type: "meter.record", Input: Reading{Meter: "M", Value: 2.5}},
+		workertest.Job{Type: "meter.record", Input: Reading{Meter: "M", Value: -1}})
+	r[0].WantSuccess()
+	r[1].WantCode("BAD_READING")
 	if sum := workertest.Get[float64](b, `SELECT sum(value) FROM reading`); sum != 2.5 {
 		t.Errorf("readings of %v, want 2.5", sum)
 	}

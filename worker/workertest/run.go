@@ -17,6 +17,30 @@ func (b *Bench) Run(h worker.Handler, job Job) Result {
 	return b.run(h, job, firstAttempt)
 }
 
+// RunBatch runs a handler of [worker.Batch] once for all jobs, and gives their results in order. When the call itself fails,
+// everything is taken back and each job is run by itself, as a worker does. A bad job ends the test: a worker never gives one
+// to the handler.
+func (b *Bench) RunBatch(h worker.Handler, jobs ...Job) []Result {
+	b.t.Helper()
+	trials := make([]*worker.Trial, len(jobs))
+	for i, job := range jobs {
+		trial, err := b.trial(h, job)
+		if err != nil {
+			b.t.Fatalf("workertest: job %d: %v", i, err)
+		}
+		trials[i] = trial
+	}
+	ends, err := worker.TrialBatch(b.ctx, b.Tx.Conn(), trials...)
+	if err != nil {
+		b.t.Fatalf("workertest: batch of %d: %v", len(jobs), err)
+	}
+	results := make([]Result, len(ends))
+	for i, end := range ends {
+		results[i] = b.result(trials[i], end, nil, nil)
+	}
+	return results
+}
+
 // RunAfterLostAnswer is the second attempt of an external handler whose first
 // Call acted and whose answer was lost: Call runs and its result is thrown
 // away; then Resolve is asked, Call is repeated where Resolve says that it did
