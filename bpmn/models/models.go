@@ -28,17 +28,19 @@ const (
 	TourBooking = "tour-booking.bpmn"
 	Refund      = "refund.bpmn"
 	Ticketing   = "ticketing.bpmn"
+	Amendment   = "amendment.bpmn"
 
 	ProcessTourBooking = "tour-booking"
 	ProcessRefund      = "refund"
 	ProcessTicketing   = "ticketing"
+	ProcessAmendment   = "amendment"
 )
 
 // FS gives the model files, at its root.
 func FS() fs.FS { return files }
 
 // Names lists the model files in the order in which they are deployed.
-func Names() []string { return []string{TourBooking, Refund, Ticketing} }
+func Names() []string { return []string{TourBooking, Refund, Ticketing, Amendment} }
 
 // Read returns the bytes of one model file. The caller owns them.
 //

@@ -144,6 +144,7 @@ func TestModels_undoChainsAreInOrder(t *testing.T) {
 		models.TourBooking: {models.StepPaymentAuthorize, models.StepTransferReserve, models.StepHotelReserve, models.StepFlightReserve},
 		models.Refund:      nil,
 		models.Ticketing:   {models.StepTicketRequest},
+		models.Amendment:   {"differenceAuthorize", "segmentReserve", "amendmentBegin"},
 	}
 	reasons := map[string]string{"error": "failed", "timer": "expired", "message": "cancelled"}
 	for _, name := range models.Names() {
@@ -205,13 +206,15 @@ func TestNames_areThoseOfTheModels(t *testing.T) {
 		models.JobPaymentAuthorize, models.JobPaymentVoid, models.JobPaymentFollowUp, models.JobBookingConfirm, models.JobPaymentCapture,
 		models.JobCaptureFollowUp, models.JobSegmentRefund, models.JobSegmentFollowUp, models.JobRefundApprove, models.JobRefundPay,
 		models.JobRefundFollowUp, models.JobTicketRequest, models.JobTicketWithdraw, models.JobTicketFollowUp, models.JobTicketRecord,
+		models.JobAmendmentBegin, models.JobAmendmentBack, models.JobAmendmentReserve, models.JobAmendmentRelease, models.JobAmendmentAuthorize,
+		models.JobAmendmentVoid, models.JobAmendmentConfirm, models.JobAmendmentSettle, models.JobAmendmentReleaseOld,
 	}
 	wantCodes := []string{
 		models.CodeSagaNotMine, models.CodeOutcomeUnknown, models.CodeStepTimedOut, models.CodeCaptureRefused,
 		models.CodeRefundIncomplete, models.CodeRefundRefused,
 	}
 	wantMessages := []string{
-		models.MessageStartTourBooking, models.MessageStartRefund, models.MessageStartTicketing, models.MessageCancel, models.MessageTicketIssued,
+		models.MessageStartTourBooking, models.MessageStartRefund, models.MessageStartTicketing, models.MessageStartAmendment, models.MessageCancel, models.MessageTicketIssued,
 	}
 	for what, both := range map[string][2][]string{
 		"job types": {wantJobs, slices.Collect(maps.Keys(jobs))}, "error codes": {wantCodes, slices.Collect(maps.Keys(codes))},
@@ -225,6 +228,7 @@ func TestNames_areThoseOfTheModels(t *testing.T) {
 	}
 	wantPivots := map[string]string{
 		models.TourBooking: models.StepBookingConfirm, models.Refund: models.StepRefundApprove, models.Ticketing: models.StepTicketRecord,
+		models.Amendment: models.StepAmendmentConfirm,
 	}
 	if d := cmp.Diff(wantPivots, pivots); d != "" {
 		t.Errorf("pivots (-want +got):\n%s", d)

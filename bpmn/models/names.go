@@ -5,6 +5,7 @@ const (
 	MessageStartTourBooking = "saga.start.tour-booking"
 	MessageStartRefund      = "saga.start.refund"
 	MessageStartTicketing   = "saga.start.ticketing"
+	MessageStartAmendment   = "saga.start.amendment"
 	MessageCancel           = "saga.cancel"             // correlation key: the saga id
 	MessageTicketIssued     = "ticketing.ticket.issued" // correlation key: the saga id
 )
@@ -54,6 +55,19 @@ const (
 	JobTicketRecord   = "ticket.record"
 )
 
+// Job types of the amendment.
+const (
+	JobAmendmentBegin      = "amendment.begin"
+	JobAmendmentBack       = "amendment.back"
+	JobAmendmentReserve    = "amendment.reserve"
+	JobAmendmentRelease    = "amendment.release"
+	JobAmendmentAuthorize  = "amendment.authorize"
+	JobAmendmentVoid       = "amendment.void"
+	JobAmendmentConfirm    = "amendment.confirm"
+	JobAmendmentSettle     = "amendment.settle"
+	JobAmendmentReleaseOld = "amendment.release-old"
+)
+
 // Error codes that a model catches or throws.
 const (
 	CodeSagaNotMine      = "SAGA_NOT_MINE"
@@ -88,4 +102,5 @@ const (
 	StepRefundPay        = "refundPay"
 	StepTicketRequest    = "ticketRequest"
 	StepTicketRecord     = "ticketRecord"
+	StepAmendmentConfirm = "amendmentConfirm"
 )

@@ -31,7 +31,7 @@ type Booking struct {
 	Booking     string // as the partner calls it
 	SagaID      string // attempt that booked last
 	State       State
-	Resume      State // where a cancellation that is given up goes back to, "" outside one
+	Resume      State // where a cancellation that is given up, or an amendment, goes back to; "" outside one
 	Travellers  int
 	Amount      int64 // minor units
 	Currency    string
@@ -112,12 +112,12 @@ func (b *Bookings) move(ctx context.Context, tx *outbox.Tx, k Booking, e Event, 
 	return k, nil
 }
 
-// resumeAfter is where a cancellation would go back to: the state it began in, moved along with ticketing, which goes on.
+// resumeAfter is where a cancellation or an amendment would go back to: the state it began in, moved along with ticketing, which goes on.
 func (k Booking) resumeAfter(e Event, next State) State {
 	switch {
-	case next != Cancelling:
+	case next != Cancelling && next != Amending:
 		return ""
-	case e == BeginCancellation:
+	case e == BeginCancellation || e == BeginAmendment:
 		return k.State
 	case e == RequestTickets:
 		return InTicketing

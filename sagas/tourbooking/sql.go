@@ -27,6 +27,7 @@ type queries struct {
 	insertBooking, reopenBooking, lockBooking, moveBooking           string
 	upsertReservation, releaseReservation, countSegments             string
 	reservations, flightReservation, insertSettlement, settledAmount string
+	standing, adopt, amend, giveBack                                 string
 }
 
 // render fills in the schema, once. All statements of the package are here.
@@ -64,6 +65,15 @@ func render(schema string) queries {
 		// Index tour_reservation_saga.
 		flightReservation: q(`SELECT supplier_id FROM {{schema}}.tour_reservation
 			WHERE saga_id = $1 AND segment = 'flight' AND status = 'confirmed' ORDER BY operation_id LIMIT 1`),
+		// Index tour_reservation_saga.
+		standing: q(`SELECT supplier_id FROM {{schema}}.tour_reservation
+			WHERE saga_id = $1 AND segment = $2 AND status = 'confirmed' ORDER BY created_at DESC, operation_id LIMIT 1`),
+		// Index tour_reservation_saga: the new reservation becomes one of the booking.
+		adopt: q(`UPDATE {{schema}}.tour_reservation SET saga_id = $3, updated_at = {{schema}}.now() WHERE saga_id = $1 AND supplier_id = $2 AND status = 'confirmed'`),
+		// Primary key; the row is locked by lockBooking before.
+		amend: q(`UPDATE {{schema}}.tour_booking SET amount = $2, updated_at = {{schema}}.now() WHERE business_key = $1`),
+		// Index tour_reservation_saga.
+		giveBack: q(`UPDATE {{schema}}.tour_reservation SET status = 'released', updated_at = {{schema}}.now() WHERE saga_id = $1 AND supplier_id = $2`),
 
 		// Primary key. A repeat of the operation writes nothing.
 		insertSettlement: q(`INSERT INTO {{schema}}.tour_settlement

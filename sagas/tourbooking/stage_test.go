@@ -1,6 +1,7 @@
 package tourbooking_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
+	"github.com/vitrip/journeyman/bpmn"
 	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/dedup"
 	"github.com/vitrip/journeyman/engine"
@@ -26,6 +28,7 @@ import (
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
 	"github.com/vitrip/journeyman/sagas"
+	"github.com/vitrip/journeyman/sagas/amendment"
 	"github.com/vitrip/journeyman/sagas/refund"
 	"github.com/vitrip/journeyman/sagas/ticketing"
 	"github.com/vitrip/journeyman/sagas/tourbooking"
@@ -106,6 +109,23 @@ func migrated(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
+// parsed are the models of all travel sagas.
+func parsed(t testing.TB) (all []*bpmn.Definitions) {
+	t.Helper()
+	for _, name := range models.Names() {
+		text, err := models.Read(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := bpmn.Parse(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
 func setup(t *testing.T, quick short) *stage {
 	t.Helper()
 	t.Parallel()
@@ -157,12 +177,14 @@ func (st *stage) build(conn *zeebe.Conn, quick short) {
 	st.must(func() error { return err })
 	tickets, err := ticketing.Type(ticketing.TypeConfig{})
 	st.must(func() error { return err })
+	change, err := amendment.Type(amendment.TypeConfig{})
+	st.must(func() error { return err })
 	st.sagas, err = sagas.New(sagas.Config{
 		Domain: st.pool, Stager: stager, Commands: queue, Sender: sender, Cluster: cluster,
 		Undo: func(ctx context.Context, id, reason string) (worker.UndoResult, error) {
 			return st.work.Runtime().Undo(ctx, id, reason)
 		},
-	}, tour, back, tickets)
+	}, tour, back, tickets, change)
 	st.must(func() error { return err })
 
 	door, err := ticketing.NewCallback(ticketing.CallbackConfig{Pool: st.pool, Commands: queue, Sender: sender, Secret: callbackSecret})
@@ -194,12 +216,14 @@ func (st *stage) build(conn *zeebe.Conn, quick short) {
 			Flight: flight, Hotel: hotel, Transfer: transfer, Payment: payment, Sagas: st.sagas, Ticketing: ticketing.Plan, SLA: quick.sla,
 		}),
 		refund.Install(mux, refund.Config{Flight: flight, Hotel: hotel, Transfer: transfer, Payment: payment, Sagas: st.sagas, SLA: quick.sla}),
+		amendment.Install(mux, amendment.Config{Hotel: hotel, Transfer: transfer, Payment: payment, Sagas: st.sagas, SLA: quick.sla}),
 		ticketing.Install(mux, ticketing.Config{
 			Flight: flight, Sagas: st.sagas, CallbackURL: st.api.URL + "/callbacks/tickets", CallbackSecret: callbackSecret, SLA: quick.sla,
 		}),
 	} {
 		st.must(func() error { return err })
 	}
+	st.must(func() error { return st.sagas.CheckModels(mux.Declared(), parsed(st)...) })
 	fast := outcome.Backoff{Min: 20 * time.Millisecond, Max: 200 * time.Millisecond, Factor: 2, Floor: 10 * time.Millisecond}
 	st.work, err = worker.New(conn, st.pool, mux, worker.Config{
 		MaxJobsActive: 64, Concurrency: 4, Stager: stager, Saga: st.sagas.Hook(), PurgeUnless: st.sagas.PurgeUnless(),

@@ -54,6 +54,7 @@ const (
 	BeginAmendment     Event = "begin_amendment"      // a change begins
 	EndAmendment       Event = "end_amendment"        // it is done, or was given up: confirmed
 	EndAmendmentIssued Event = "end_amendment_issued" // the same, with tickets
+	EndAmendmentAsked  Event = "end_amendment_asked"  // the same, while tickets are being issued
 	BeginCancellation  Event = "begin_cancellation"   // a refund begins
 	EndCancellation    Event = "end_cancellation"     // the refund was decided
 	ResumeConfirmed    Event = "resume_confirmed"     // the refund was given up, the booking is as before
@@ -118,8 +119,13 @@ var moves = map[move]State{ //nolint:gochecknoglobals // a constant table
 	{Cancelled, IssueTickets}:      Cancelled,
 	{Cancelled, GiveUpTickets}:     Cancelled,
 	{Confirmed, BeginAmendment}:    Amending,
+	{InTicketing, BeginAmendment}:  Amending,
 	{Ticketed, BeginAmendment}:     Amending,
+	{Amending, RequestTickets}:     Amending,
+	{Amending, IssueTickets}:       Amending,
+	{Amending, GiveUpTickets}:      Amending,
 	{Amending, EndAmendment}:       Confirmed,
+	{Amending, EndAmendmentAsked}:  InTicketing,
 	{Amending, EndAmendmentIssued}: Ticketed,
 
 	{Confirmed, BeginCancellation}:   Cancelling,
@@ -151,6 +157,7 @@ var told = map[Event]string{ //nolint:gochecknoglobals // a constant table
 	BeginAmendment:     "tour.booking.amendment_started",
 	EndAmendment:       "tour.booking.amended",
 	EndAmendmentIssued: "tour.booking.amended",
+	EndAmendmentAsked:  "tour.booking.amended",
 	BeginCancellation:  "tour.booking.cancellation_started",
 	EndCancellation:    "tour.booking.cancelled",
 	ResumeConfirmed:    "tour.booking.resumed",

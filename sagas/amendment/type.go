@@ -1,0 +1,160 @@
+package amendment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vitrip/journeyman/bpmn/models"
+	"github.com/vitrip/journeyman/outbox"
+	"github.com/vitrip/journeyman/outcome"
+	"github.com/vitrip/journeyman/sagas"
+	"github.com/vitrip/journeyman/sagas/tourbooking"
+	"github.com/vitrip/journeyman/worker"
+)
+
+// TypeName is the operation type of an amendment.
+const TypeName = "amendment"
+
+// Request is the body of POST /v1/operations/amendment. Amounts are in minor units.
+type Request struct {
+	Booking  string `json:"booking"`          // the partner's own number
+	Segment  string `json:"segment"`          // hotel or transfer
+	Offer    string `json:"offer"`            // that replaces the present one
+	Nights   int64  `json:"nights,omitempty"` // hotel only
+	Amount   int64  `json:"amount"`           // of the whole booking afterwards
+	Currency string `json:"currency"`         // that of the booking
+	Token    string `json:"token"`            // of the payment provider, for what it costs more
+}
+
+const (
+	maxNights = 365
+	maxToken  = 200
+	maxOffer  = 64
+)
+
+func (r Request) check() error {
+	errs := []error{tourbooking.CheckBooking("booking", r.Booking), tourbooking.CheckAmount("amount", r.Amount), tourbooking.CheckCurrency("currency", r.Currency)}
+	if r.Segment != "hotel" && r.Segment != "transfer" {
+		errs = append(errs, sagas.Invalid("segment", "must be hotel or transfer"))
+	}
+	if r.Offer == "" || len(r.Offer) > maxOffer {
+		errs = append(errs, sagas.Invalid("offer", fmt.Sprintf("must have 1 to %d bytes", maxOffer)))
+	}
+	if (r.Segment == "hotel") != (r.Nights >= 1 && r.Nights <= maxNights) {
+		errs = append(errs, sagas.Invalid("nights", fmt.Sprintf("must be 1 to %d for a hotel, and absent otherwise", maxNights)))
+	}
+	if r.Token == "" || len(r.Token) > maxToken {
+		errs = append(errs, sagas.Invalid("token", fmt.Sprintf("must have 1 to %d bytes", maxToken)))
+	}
+	return errors.Join(errs...)
+}
+
+// TypeConfig is for [Type]. The zero value works.
+type TypeConfig struct {
+	Schema  string        // "" = "journeyman"
+	Timeout time.Duration // of the saga; 0 = 30 min, as of the booking it changes
+}
+
+// Type describes the amendment saga to package sagas.
+//
+// Errors: a bad schema name.
+func Type(cfg TypeConfig) (sagas.Type, error) {
+	b, err := tourbooking.NewBookings(cfg.Schema)
+	if err != nil {
+		return sagas.Type{}, fmt.Errorf("amendment: %w", err)
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 30 * time.Minute
+	}
+	return sagas.Type{
+		Name: TypeName, ProcessID: models.ProcessAmendment, Timeout: cfg.Timeout, Retention: 30 * 24 * time.Hour, Estimate: min(30*time.Second, cfg.Timeout), Money: true,
+		Steps: []string{"amendmentBegin", "segmentReserve", "differenceAuthorize", "amendmentConfirm", "differenceSettle", "oldRelease"},
+		Parse: parse, Result: result{b}.of, Partial: partial,
+		Docs: sagas.Docs{
+			Reasons: map[string]string{
+				CodeNotAmendable: "there is no such booking of this tenant, it is not sold, another change is under way, or the currency is another",
+				codeSoldOut:      "the supplier has no room left", codeOfferUnknown: "the supplier does not know the offer",
+				codeReservationRefused: "the supplier refused", codePaymentDeclined: "the difference was not authorized",
+				"OUTCOME_UNKNOWN": "a supplier did not say in time whether it acted; what it did was undone",
+			},
+			Segments: map[string][]string{"segment": {"pending", "reserved", "failed"}, "difference": {"authorized", "settled", "failed"}, "old": {"released", "failed"}},
+		},
+	}, nil
+}
+
+func parse(_ context.Context, tenant string, body []byte) (sagas.Plan, error) {
+	r, err := sagas.Decode[Request](body)
+	if err != nil {
+		return sagas.Plan{}, err
+	}
+	if err := r.check(); err != nil {
+		return sagas.Plan{}, err
+	}
+	return sagas.Plan{
+		BusinessKey: tourbooking.BusinessKey(tenant, r.Booking),
+		Variables: map[string]any{
+			"booking": r.Booking, "segment": r.Segment, "offer": r.Offer, "nights": r.Nights, "amount": r.Amount, "currency": r.Currency, "token": r.Token,
+		},
+		Partial: map[string]any{"segment": view{Status: "pending"}},
+	}, nil
+}
+
+// Result is what the final answer of an amendment shows.
+type Result struct {
+	Booking  string            `json:"booking"`
+	State    tourbooking.State `json:"state"`  // of the booking; "" when there is none
+	Amount   int64             `json:"amount"` // of the booking, minor units
+	Currency string            `json:"currency"`
+	Segment  string            `json:"segment"`
+	Supplier string            `json:"supplier,omitempty"` // the supplier's reference of the segment that stands
+}
+
+type result struct{ bookings *tourbooking.Bookings }
+
+func (t result) of(ctx context.Context, tx *outbox.Tx, a sagas.Attempt, _ sagas.Ending) (any, error) {
+	var r Request
+	if err := a.Request(&r); err != nil {
+		return nil, worker.Fatal(err)
+	}
+	out := Result{Booking: r.Booking, Currency: r.Currency, Segment: r.Segment}
+	k, err := t.bookings.Lock(ctx, tx, a.BusinessKey)
+	if errors.Is(err, tourbooking.ErrUnknown) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.State, out.Amount, out.Currency = k.State, k.Amount, k.Currency
+	out.Supplier, err = t.bookings.Standing(ctx, tx, k, r.Segment)
+	if errors.Is(err, tourbooking.ErrUnknown) {
+		err = nil
+	}
+	return out, err
+}
+
+// view is what a partner sees of one part while the operation runs.
+type view struct {
+	Status    string `json:"status"`
+	Reference string `json:"reference,omitempty"`
+	Code      string `json:"code,omitempty"`
+}
+
+func partial(s worker.Step) (segment string, v any) {
+	is, ok := map[string]struct{ segment, status string }{
+		jobReserve: {"segment", "reserved"}, jobAuthorize: {"difference", "authorized"}, jobSettle: {"difference", "settled"}, jobReleaseOld: {"old", "released"},
+	}[s.Type]
+	if !ok {
+		return "", nil
+	}
+	if s.Class != outcome.Success {
+		return is.segment, view{Status: "failed", Code: s.Code}
+	}
+	var res held
+	if json.Unmarshal(s.Result, &res) != nil {
+		return is.segment, view{Status: is.status}
+	}
+	return is.segment, view{Status: is.status, Reference: res.ID}
+}
