@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/vitrip/journeyman/events/inbox"
 	schema "github.com/vitrip/journeyman/events/schema/json"
 	"github.com/vitrip/journeyman/events/seal"
+	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
 )
 
@@ -323,6 +325,51 @@ func TestNew_RefusesAllAtOnce(t *testing.T) {
 	for _, want := range []string{"schema", "pool", "inbox keep"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not name %q", err, want)
+		}
+	}
+}
+
+// In a strict order what follows a dead message is held; given back, it goes first and the others follow (spec E4).
+func TestRedrive_E4_StrictOrderGoesOn(t *testing.T) {
+	t.Parallel()
+	f := setup(t, `  - {type: test.saga.moved, class: saga, owner: test, producers: [tester], consumers: [view], retry: [20ms], partitions: 1}`+"\n")
+	var fixed atomic.Bool
+	order := make(chan int64, 10)
+	i, err := inbox.New(f.broker, f.pool, inbox.Config{Group: "view", Catalog: f.cat, Concurrency: 4, Sweep: 20 * time.Millisecond},
+		inbox.Route{Types: []string{"test.saga.moved"}, Handler: func(_ context.Context, _ *outbox.Tx, m events.Received) error {
+			if m.Metadata.Sequence == 2 && !fixed.Load() {
+				return outcome.Fatalf("x", "no")
+			}
+			order <- m.Metadata.Sequence
+			return nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.background(i.Run)
+	for n := 1; n <= 4; n++ {
+		r := f.record("S", n)
+		r.Topic = "test.saga.moved.v1"
+		r.Body = []byte(strings.NewReplacer("test.thing.created", "test.saga.moved", `"eventClass":"domain"`, `"eventClass":"saga"`).Replace(string(r.Body)))
+		r.Headers = append(r.Headers, events.Header{Name: events.HeaderPreviousSequence, Value: strconv.Itoa(n - 1)})
+		f.publish(r)
+	}
+	m := f.letters(1)[0]
+	f.eventually("the others to be held", func() bool {
+		return f.count(`SELECT count(*) FROM journeyman.inbox_retry WHERE scope IS NOT NULL`) == 2
+	})
+	fixed.Store(true)
+	if res, err := f.desk().Redrive(f.ctx, deadletter.Request{Why: why(), IDs: []int64{m.ID}}, nil); err != nil || res[0].Err != nil {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	for want := int64(1); want <= 4; want++ {
+		select {
+		case got := <-order:
+			if got != want {
+				t.Fatalf("sequence %d, want %d", got, want)
+			}
+		case <-f.ctx.Done():
+			t.Fatalf("waited in vain for sequence %d", want)
 		}
 	}
 }
