@@ -161,7 +161,7 @@ func finish(t *rapid.T, c *core.Core, messages []string, step func(func(*core.Co
 }
 
 // Random models and random paths: every run ends, and after every step the state
-// comes back the same, from the log and from a snapshot.
+// comes back the same from the log, which begins at a snapshot of some steps before or at the start.
 //
 // A failure prints its seed: -rapid.seed=N plays the same again, and
 // -rapid.failfile the smallest case that fails.
@@ -206,11 +206,11 @@ func TestRandomProcesses(t *testing.T) {
 			if got := canonical(t, fromLog); got != want {
 				t.Fatalf("step %d: the log gives\n%s\nwant\n%s\nof\n%s", n, got, want, xml)
 			}
-			if got := canonical(t, restored(t, live)); got != want {
-				t.Fatalf("step %d: the snapshot gives\n%s\nwant\n%s\nof\n%s", n, got, want, xml)
+			if n%4 != 0 { // a snapshot is dear: it compiles the models again
+				return
 			}
-			if n%5 == 0 { // the log goes on from a snapshot
-				fromLog = restored(t, fromLog)
+			if fromLog = restored(t, live); canonical(t, fromLog) != want { // the log goes on from it
+				t.Fatalf("step %d: the snapshot gives\n%s\nwant\n%s\nof\n%s", n, canonical(t, fromLog), want, xml)
 			}
 		}
 		step(func(c *core.Core) {
