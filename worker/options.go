@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/vitrip/journeyman/dedup"
 	"github.com/vitrip/journeyman/outcome"
 )
 
@@ -47,15 +46,6 @@ type options struct {
 	amountType reflect.Type
 	retain     time.Duration
 	financial  bool
-}
-
-// retention says how long operations of the type stay.
-func (o options) retention(least time.Duration) dedup.Retention {
-	r := dedup.Retention{For: max(o.retain, least)}
-	if o.financial {
-		r.Keep = dedup.KeepMoney
-	}
-	return r
 }
 
 // CompensatedBy declares the compensating operation. jobType is the type of the model's compensation handler; a job of that
