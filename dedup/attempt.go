@@ -33,24 +33,17 @@ type Attempts struct {
 
 // OpenAttempts opens one attempt for each job of an activated batch, in one statement whose commit is asynchronous (path rule
 // 7). A process counts as dead when it has not beaten for deadAfter.
-func (s *Store) OpenAttempts(ctx context.Context, db interface {
-	Begin(ctx context.Context) (pgx.Tx, error)
-}, p Process, cluster string, jobKeys []int64, operationIDs []string, deadAfter time.Duration) (map[int64]Attempts, error) {
+func (s *Store) OpenAttempts(ctx context.Context, db DB, p Process, cluster string, jobKeys []int64, operationIDs []string, deadAfter time.Duration) (map[int64]Attempts, error) {
 	out := make(map[int64]Attempts, len(jobKeys))
-	b := &pgx.Batch{}
-	b.Queue(`SET LOCAL synchronous_commit = off`)
-	b.Queue(s.q.openAttempts, cluster, p.ID, jobKeys, operationIDs, deadAfter).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			var key int64
-			var a Attempts
-			if err := rows.Scan(&key, &a.Runs, &a.Deaths, &a.DeathAlone, &a.ReceivedAt); err != nil {
-				return err
-			}
+	rows, err := db.Query(ctx, s.q.openAttempts, cluster, p.ID, jobKeys, operationIDs, deadAfter)
+	if err == nil {
+		var key int64
+		var a Attempts
+		_, err = pgx.ForEachRow(rows, []any{&key, &a.Runs, &a.Deaths, &a.DeathAlone, &a.ReceivedAt}, func() error {
 			out[key] = a
-		}
-		return rows.Err()
-	})
-	err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return tx.SendBatch(ctx, b).Close() })
+			return nil
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open attempts: %w", err)
 	}

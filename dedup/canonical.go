@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math/big"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxDepth bounds the nesting of documents that are made canonical.
@@ -25,11 +25,7 @@ func Canonical(doc []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	if err := write(&b, v, 0); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	return appendValue(nil, v, 0)
 }
 
 func parse(doc []byte) (any, error) {
@@ -53,86 +49,113 @@ func position(err error, d *json.Decoder) int64 {
 	return d.InputOffset()
 }
 
-func write(b *bytes.Buffer, v any, depth int) error {
+// appendValue writes a value and brings its numbers to their canonical spelling in place.
+func appendValue(b []byte, v any, depth int) ([]byte, error) {
 	if depth > maxDepth {
-		return fmt.Errorf("JSON nested deeper than %d", maxDepth)
+		return nil, fmt.Errorf("JSON nested deeper than %d", maxDepth)
 	}
 	switch v := v.(type) {
 	case nil:
-		b.WriteString("null")
+		return append(b, "null"...), nil
 	case bool:
-		b.WriteString(strconv.FormatBool(v))
+		return strconv.AppendBool(b, v), nil
 	case json.Number:
 		s, err := number(v.String())
-		if err != nil {
-			return err
-		}
-		b.WriteString(s)
+		return append(b, s...), err
 	case string:
-		writeString(b, v)
+		return appendString(b, v), nil
 	case []any:
-		b.WriteByte('[')
+		b = append(b, '[')
 		for i, e := range v {
 			if i > 0 {
-				b.WriteByte(',')
+				b = append(b, ',')
 			}
-			if err := write(b, e, depth+1); err != nil {
-				return err
+			var err error
+			if b, v[i], err = appendMember(b, e, depth+1); err != nil {
+				return nil, err
 			}
 		}
-		b.WriteByte(']')
+		return append(b, ']'), nil
 	case map[string]any:
-		b.WriteByte('{')
-		first := true
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			if v[k] == nil {
-				continue
-			}
-			if !first {
-				b.WriteByte(',')
-			}
-			first = false
-			writeString(b, k)
-			b.WriteByte(':')
-			if err := write(b, v[k], depth+1); err != nil {
-				return err
+		var few [16]string
+		keys := few[:0]
+		for k, e := range v {
+			if e != nil {
+				keys = append(keys, k)
 			}
 		}
-		b.WriteByte('}')
+		slices.Sort(keys)
+		b = append(b, '{')
+		for i, k := range keys {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendString(b, k), ':')
+			e := v[k]
+			var same any
+			var err error
+			if b, same, err = appendMember(b, e, depth+1); err != nil {
+				return nil, err
+			}
+			if _, is := e.(json.Number); is {
+				v[k] = same
+			}
+		}
+		return append(b, '}'), nil
 	default:
-		return fmt.Errorf("no JSON value: %T", v)
+		return nil, fmt.Errorf("no JSON value: %T", v)
 	}
-	return nil
 }
 
-func writeString(b *bytes.Buffer, s string) {
-	b.WriteByte('"')
+// appendMember writes a part of a value and gives what it is from now on.
+func appendMember(b []byte, v any, depth int) ([]byte, any, error) {
+	n, ok := v.(json.Number)
+	if !ok {
+		b, err := appendValue(b, v, depth)
+		return b, v, err
+	}
+	s, err := number(n.String())
+	if err != nil {
+		return nil, nil, err
+	}
+	if s != n.String() {
+		v = json.Number(s)
+	}
+	return append(b, s...), v, nil
+}
+
+func appendString(b []byte, s string) []byte {
+	b = append(b, '"')
 	for _, r := range s {
 		switch {
 		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
+			b = append(b, '\\', byte(r))
 		case r == '\n':
-			b.WriteString(`\n`)
+			b = append(b, `\n`...)
 		case r == '\r':
-			b.WriteString(`\r`)
+			b = append(b, `\r`...)
 		case r == '\t':
-			b.WriteString(`\t`)
+			b = append(b, `\t`...)
 		case r == '\b':
-			b.WriteString(`\b`)
+			b = append(b, `\b`...)
 		case r == '\f':
-			b.WriteString(`\f`)
+			b = append(b, `\f`...)
 		case r < 0x20:
-			fmt.Fprintf(b, `\u%04x`, r)
+			b = fmt.Appendf(b, `\u%04x`, r)
+		case r < utf8.RuneSelf:
+			b = append(b, byte(r))
 		default:
-			b.WriteRune(r)
+			b = utf8.AppendRune(b, r)
 		}
 	}
-	b.WriteByte('"')
+	return append(b, '"')
 }
 
 // number gives one spelling for each exact value: an integer in digits when it has at most 40 of them, else d.ddde±x.
 func number(s string) (string, error) {
+	if len(s) <= 18 && plainInteger(s) {
+		return s, nil
+	}
 	neg := strings.HasPrefix(s, "-")
 	s = strings.TrimPrefix(s, "-")
 	mant, expText, _ := strings.Cut(strings.ToLower(s), "e")
@@ -176,4 +199,14 @@ func number(s string) (string, error) {
 		out += "." + digits[1:]
 	}
 	return out + "e" + exp.String(), nil
+}
+
+// plainInteger reports digits that are their own canonical spelling.
+func plainInteger(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return len(s) > 0 && (s[0] != '0' || len(s) == 1)
 }

@@ -37,17 +37,41 @@ func Project(doc []byte, fields []string) (json.RawMessage, Fingerprint, error) 
 	if !ok {
 		return nil, Fingerprint{}, fmt.Errorf("input is no JSON object")
 	}
-	if !slices.IsSorted(fields) {
-		fields = slices.Clone(fields)
-		slices.Sort(fields)
+	out, _, f, err := NewProjection(fields).Of(root)
+	return out, f, err
+}
+
+// Projection picks a fixed set of fields out of documents. Safe for concurrent use.
+type Projection struct {
+	root   *node
+	fields []string
+}
+
+// NewProjection makes a projection on fields, dotted paths as in [Fingerprint].
+func NewProjection(fields []string) *Projection {
+	fields = slices.Clone(fields)
+	slices.Sort(fields)
+	p := &Projection{root: &node{}, fields: slices.Compact(fields)}
+	for _, f := range p.fields {
+		p.root.add(f)
 	}
-	fields = slices.Compact(slices.Clone(fields))
-	var b bytes.Buffer
-	if err := write(&b, project(root, fields), 0); err != nil {
-		return nil, Fingerprint{}, err
+	return p
+}
+
+// Of gives the canonical document that holds only the fields, the same as a tree, and its fingerprint. doc is a tree whose numbers are
+// [json.Number]; the numbers among the fields are brought to their canonical spelling in place, and the tree shares its parts.
+func (p *Projection) Of(doc map[string]any) (json.RawMessage, map[string]any, Fingerprint, error) {
+	picked, ok := p.root.pick(doc).(map[string]any)
+	if !ok {
+		picked = map[string]any{}
 	}
-	sum := sha256.Sum256(b.Bytes())
-	return b.Bytes(), Fingerprint{Sum: sum[:], Fields: fields}, nil
+	b := make([]byte, 0, 512)
+	b, err := appendValue(b, picked, 0)
+	if err != nil {
+		return nil, nil, Fingerprint{}, err
+	}
+	sum := sha256.Sum256(b)
+	return b, picked, Fingerprint{Sum: sum[:], Fields: p.fields}, nil
 }
 
 // Matches reports whether doc has this fingerprint over the fields that were stored with it. ours is the fingerprint of doc
@@ -63,19 +87,8 @@ func (f Fingerprint) Matches(doc []byte, ours Fingerprint) (bool, error) {
 	return bytes.Equal(f.Sum, over.Sum), nil
 }
 
-// project keeps of v what the paths name. Objects that end up empty go, as absent equals null all the way up.
-func project(v any, fields []string) any {
-	root := &node{}
-	for _, f := range fields {
-		root.add(f)
-	}
-	out := root.pick(v)
-	if out == nil {
-		return map[string]any{}
-	}
-	return out
-}
-
+// node is one step of the paths. What it picks keeps of a value what the paths name; objects that end up empty go, as absent equals
+// null all the way up.
 type node struct {
 	leaf     bool
 	elements *node

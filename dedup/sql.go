@@ -179,9 +179,9 @@ func render(schema string) queries {
 		beat: r(`INSERT INTO {{schema}}.worker_process AS p (id, name, seen_at) VALUES ($1, $2, {{physical}})
 			ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`),
 		bye: r(`DELETE FROM {{schema}}.worker_process WHERE id = $1`),
-		// One statement per activated batch (path rule 7). Counts what dead processes left open.
+		// One statement per activated batch (path rule 7), which is its transaction. Counts what dead processes left open.
 		openAttempts: r(`WITH incoming AS (SELECT * FROM unnest($3::bigint[], $4::text[]) AS i (job_key, operation_id)),
-				t AS (SELECT {{schema}}.now() AS now),
+				t AS (SELECT {{schema}}.now() AS now, set_config('synchronous_commit', 'off', true) AS later),
 				mine AS (INSERT INTO {{schema}}.operation_attempt AS a (cluster, job_key, process, operation_id, open, opened_at)
 					SELECT $1, job_key, $2, operation_id, true, t.now FROM t, incoming
 					ON CONFLICT (cluster, job_key, process) DO UPDATE SET open = true, alone = false, runs = a.runs + 1, opened_at = excluded.opened_at)

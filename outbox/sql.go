@@ -4,7 +4,7 @@ import "strings"
 
 // statements holds every statement of the package, rendered once for a schema.
 type statements struct {
-	xid, lockKeys, insert, insertAll, seq string
+	lockKeys, insert, insertAll, seq string
 
 	beat, leave, live, renew, claim, release string
 	scan, horizon, ack, ackUnlogged          string
@@ -38,12 +38,11 @@ func render(schema string) statements {
 	return statements{
 		// Staging.
 
-		// Draws the transaction's xid before any id is drawn (path rule 21).
-		xid: `SELECT pg_current_xact_id()`,
-		// Locks the key rows in the order given, which is sorted, until the transaction ends. Uses the primary key.
+		// Draws the transaction's xid first, before any id is drawn (path rule 21), then locks the key rows in the order given, which is
+		// sorted, until the transaction ends. Uses the primary key.
 		lockKeys: r(`
 			INSERT INTO {{schema}}.outbox_key AS k (business_key, seq, turn)
-			SELECT u.key, u.n, 1 FROM unnest($1::text[], $2::bigint[]) u(key, n)
+			SELECT u.key, u.n, 1 FROM unnest($1::text[], $2::bigint[]) u(key, n) WHERE pg_current_xact_id() IS NOT NULL
 			ON CONFLICT (business_key) DO UPDATE SET seq = k.seq + excluded.seq, turn = k.turn + 1`),
 		// $11 counts back from the key's new sequence to this row's own.
 		insert: r(`

@@ -49,16 +49,18 @@ func (s *Stager) Prepare(o events.Origin, msgs []events.Message) (*Staged, error
 // their messages go in one where nothing special is asked of them, in the order given.
 func (s *Stager) QueueStaged(b *pgx.Batch, staged []*Staged, keys ...string) error {
 	count := map[string]int64{}
-	var all []row
+	n, chained := 0, false
 	for _, st := range staged {
-		for _, r := range st.rows {
+		n += len(st.rows)
+		for i := range st.rows {
+			r := &st.rows[i]
+			chained = chained || r.entry.Class.Chained()
 			if r.entry.Class.Sheds() {
 				count[r.BusinessKey] += 0 // draws its sequence only when it is not dropped
 				continue
 			}
 			count[r.BusinessKey]++
 		}
-		all = append(all, st.rows...)
 	}
 	var errs []error
 	for _, k := range keys {
@@ -72,8 +74,14 @@ func (s *Stager) QueueStaged(b *pgx.Batch, staged []*Staged, keys ...string) err
 		return nil
 	}
 	s.lock(b, count)
-	s.lockChains(b, all)
-	var plains []special
+	if chained {
+		var all []row
+		for _, st := range staged {
+			all = append(all, st.rows...)
+		}
+		s.lockChains(b, all)
+	}
+	plains := make([]special, 0, n)
 	sheds := make([][]special, len(staged))
 	for i, st := range staged {
 		for _, r := range st.rows {
@@ -92,7 +100,7 @@ func (s *Stager) QueueStaged(b *pgx.Batch, staged []*Staged, keys ...string) err
 				continue
 			}
 			s.queuePlain(b, plains) // ids are drawn in the order of the messages
-			plains = nil
+			plains = plains[:0]
 			s.queueSpecial(b, st.origin, next)
 		}
 	}
@@ -117,7 +125,6 @@ func (s *Stager) lock(b *pgx.Batch, count map[string]int64) {
 	for i, k := range sorted {
 		adds[i] = count[k]
 	}
-	b.Queue(s.sql.xid)
 	b.Queue(s.sql.lockKeys, sorted, adds)
 }
 

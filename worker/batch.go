@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/rs/zerolog"
+
 	"github.com/vitrip/journeyman/dedup"
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/internal/crash"
@@ -113,7 +115,7 @@ func (g *group) runBatch(ctx context.Context, run func(context.Context, *Tx, []*
 	hctx, cancel := context.WithTimeout(ctx, g.r.limitOf(tasks[0]))
 	defer cancel()
 	tx := outbox.NewTx(g.gc)
-	ends, err := guarded(&g.r.log, func() ([]batchEnd, error) { return run(hctx, tx, tasks) })
+	ends, err := guarded(func() *zerolog.Logger { return &g.r.log }, func() ([]batchEnd, error) { return run(hctx, tx, tasks) })
 	if err == nil {
 		err = tx.Refused()
 	}

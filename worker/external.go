@@ -232,7 +232,7 @@ func (r *Runtime) obtain(ctx context.Context, t *task, h *hold) (json.RawMessage
 func (r *Runtime) resolve(ctx context.Context, t *task) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.CallTimeout)
 	defer cancel()
-	return guarded(r.taskLog(t), func() (json.RawMessage, error) {
+	return guarded(r.logOf(t), func() (json.RawMessage, error) {
 		return t.spec.resolve(ctx, remoteCall{meta: t.meta, input: t.input, again: true, undo: r.undoBy(t), progress: t.progress})
 	})
 }
@@ -252,7 +252,7 @@ func (r *Runtime) callOnce(ctx context.Context, t *task, h *hold) (json.RawMessa
 	if err := ctx.Err(); err != nil {
 		return nil, outcome.NewUnknown(fmt.Errorf("not called, the lease is over: %w", err))
 	}
-	doc, err := guarded(r.taskLog(t), func() (json.RawMessage, error) {
+	doc, err := guarded(r.logOf(t), func() (json.RawMessage, error) {
 		return t.spec.call(ctx, remoteCall{meta: t.meta, input: t.input, again: !h.fresh, undo: r.undoBy(t), progress: t.progress})
 	})
 	crash.Point("worker.call.after", t.meta.OperationID)

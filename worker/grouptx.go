@@ -163,7 +163,7 @@ func (g *group) runEach() error {
 			crash.Point("worker.claimed", m.t.meta.OperationID)
 			hctx, cancel := context.WithTimeout(m.ctx, g.r.limitOf(m.t))
 			began := time.Now()
-			m.doc, m.err = guarded(g.r.taskLog(m.t), func() (json.RawMessage, error) { return m.t.spec.run(hctx, m.tx, m.t.meta, m.t.input) })
+			m.doc, m.err = guarded(g.r.logOf(m.t), func() (json.RawMessage, error) { return m.t.spec.run(hctx, m.tx, m.t.meta, m.t.input) })
 			p.record(time.Since(began))
 			end = classify(hctx, m.err)
 			cancel()

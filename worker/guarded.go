@@ -9,12 +9,12 @@ import (
 	"github.com/vitrip/journeyman/outcome"
 )
 
-// guarded runs f and turns a panic into a FATAL outcome (spec W3). The stack goes to the log.
-func guarded[T any](log *zerolog.Logger, f func() (T, error)) (out T, err error) {
+// guarded runs f and turns a panic into a FATAL outcome (spec W3). The stack goes to the log, which is made only then.
+func guarded[T any](log func() *zerolog.Logger, f func() (T, error)) (out T, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			p := outcome.Panicked(v)
-			log.Error().Str("reason", p.Reason).Str("stack", string(debug.Stack())).Msg("handler panicked")
+			log().Error().Str("reason", p.Reason).Str("stack", string(debug.Stack())).Msg("handler panicked")
 			err = p
 		}
 	}()

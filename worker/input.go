@@ -1,16 +1,18 @@
 package worker
 
 import (
-	"bytes"
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/vitrip/journeyman/dedup"
 	"github.com/vitrip/journeyman/outcome"
 )
 
@@ -19,6 +21,7 @@ type plan struct {
 	root   *field
 	fields []string // dotted paths of the leaves, for the fingerprint
 	names  []string // variables to fetch
+	pick   *dedup.Projection
 }
 
 type field struct {
@@ -35,7 +38,7 @@ var ( //nolint:gochecknoglobals // types
 )
 
 func planOf(t reflect.Type) *plan {
-	p := &plan{root: &field{typ: t, members: map[string]*field{}}}
+	p := &plan{root: &field{typ: t, members: map[string]*field{}}, pick: dedup.NewProjection(nil)}
 	if t.Kind() != reflect.Struct {
 		return p
 	}
@@ -43,6 +46,7 @@ func planOf(t reflect.Type) *plan {
 	p.names = slices.Sorted(maps.Keys(p.root.members))
 	p.root.paths("", &p.fields)
 	slices.Sort(p.fields)
+	p.pick = dedup.NewProjection(p.fields)
 	return p
 }
 
@@ -254,13 +258,13 @@ func parseVariables(doc string) (map[string]any, error) {
 	if doc == "" {
 		return map[string]any{}, nil
 	}
-	d := json.NewDecoder(bytes.NewReader([]byte(doc)))
+	d := json.NewDecoder(strings.NewReader(doc))
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
 		return nil, outcome.Fatalf(outcome.ReasonInput, "variables cannot be decoded: invalid JSON at byte %d of %d", d.InputOffset(), len(doc))
 	}
-	if d.More() {
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, outcome.Fatalf(outcome.ReasonInput, "variables cannot be decoded: more than one JSON value, at byte %d", d.InputOffset())
 	}
 	m, ok := v.(map[string]any)

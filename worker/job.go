@@ -164,14 +164,13 @@ func (r *Runtime) takeInput(t *task, vars map[string]any, raw []byte) error {
 	if len(raw) == 0 {
 		raw = []byte("{}")
 	}
-	doc, fp, err := dedup.Project(raw, p.fields)
-	if err != nil {
-		return outcome.Fatalf(outcome.ReasonInput, "variables cannot be decoded: %w", err)
+	if vars == nil {
+		vars = map[string]any{}
 	}
 	// The check reads numbers in their canonical spelling, as the handler will.
-	declared, err := parseVariables(string(doc))
+	doc, declared, fp, err := p.pick.Of(vars)
 	if err != nil {
-		return err
+		return outcome.Fatalf(outcome.ReasonInput, "variables cannot be decoded: %w", err)
 	}
 	for name, v := range vars { // what the projection leaves out because it is empty is still there
 		if _, ok := declared[name]; !ok && v != nil {

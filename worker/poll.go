@@ -81,6 +81,7 @@ func (w *Worker) poll(ctx, hard context.Context, in *intake, jobs *sync.WaitGrou
 		if n == 0 {
 			return
 		}
+		n = w.gather(ctx, n, want)
 		fill := in.is(StreamUp)
 		wait := w.cfg.PollWait
 		if fill {
@@ -197,6 +198,20 @@ func (w *Worker) reserve(ctx context.Context, n int) int {
 		}
 	}
 }
+
+// gather adds to n reserved places until they are worth a poll, a quarter of what is wanted, as long as enough jobs are here that no
+// slot will want for one; at most gatherWait.
+func (w *Worker) gather(ctx context.Context, n, want int) int {
+	for end := time.Now().Add(gatherWait); n < want/4 && int(w.active.Load())-n > 2*w.cfg.Concurrency && time.Now().Before(end); {
+		if pause(ctx, gatherWait/10) != nil {
+			break
+		}
+		n += w.tryReserve(want - n)
+	}
+	return n
+}
+
+const gatherWait = 20 * time.Millisecond
 
 // tryReserve takes up to n of the free places at once; 0 = there is none.
 func (w *Worker) tryReserve(n int) int {

@@ -168,6 +168,11 @@ func (r *Runtime) taskLog(t *task) *zerolog.Logger {
 	return &l
 }
 
+// logOf is taskLog, made when it is needed.
+func (r *Runtime) logOf(t *task) func() *zerolog.Logger {
+	return func() *zerolog.Logger { return r.taskLog(t) }
+}
+
 // execute runs a task to an end that is recorded, or to a reason why not.
 func (r *Runtime) execute(ctx context.Context, t *task) result {
 	if t.spec.shape == shapeExternal {

@@ -54,7 +54,7 @@ func (r *Runtime) settle(ctx context.Context, t *task, h *hold, doc json.RawMess
 	if end == nil {
 		hctx, cancel := context.WithTimeout(ctx, r.cfg.HandlerTimeout)
 		var err error
-		out, err = guarded(r.taskLog(t), func() (json.RawMessage, error) { return t.spec.settle(hctx, tx, t.meta, t.input, doc) })
+		out, err = guarded(r.logOf(t), func() (json.RawMessage, error) { return t.spec.settle(hctx, tx, t.meta, t.input, doc) })
 		end = classify(hctx, err)
 		cancel()
 	}

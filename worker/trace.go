@@ -21,7 +21,13 @@ func (w *Worker) startSpan(ctx context.Context, m Meta) (context.Context, trace.
 	opts := []trace.SpanStartOption{
 		trace.WithNewRoot(),
 		trace.WithSpanKind(trace.SpanKindConsumer),
-		trace.WithAttributes(
+	}
+	if sc := remote(m.Traceparent); sc.IsValid() {
+		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: sc}))
+	}
+	ctx, span := w.tracer.Start(ctx, "process "+m.Type, opts...)
+	if span.IsRecording() {
+		span.SetAttributes(
 			attribute.Int64("process_instance_id", m.ProcessInstanceKey),
 			attribute.String("business_key", m.BusinessKey),
 			attribute.String("operation_id", m.OperationID),
@@ -29,12 +35,9 @@ func (w *Worker) startSpan(ctx context.Context, m Meta) (context.Context, trace.
 			attribute.String("saga_id", m.SagaID),
 			attribute.String("step_name", m.ElementID),
 			attribute.String("job_type", m.Type),
-		),
+		)
 	}
-	if sc := remote(m.Traceparent); sc.IsValid() {
-		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: sc}))
-	}
-	return w.tracer.Start(ctx, "process "+m.Type, opts...)
+	return ctx, span
 }
 
 // remote reads a W3C traceparent; the zero SpanContext when it is not one.
@@ -49,7 +52,9 @@ func endSpan(span trace.Span, res result) {
 	if res.err != nil {
 		class = res.err.Class
 	}
-	span.SetAttributes(attribute.String("outcome", string(class)))
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("outcome", string(class)))
+	}
 	switch {
 	case res.kind == dropped:
 		span.SetAttributes(attribute.String("left", res.reason))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/rs/zerolog"
 
 	"github.com/vitrip/journeyman/dedup"
 	"github.com/vitrip/journeyman/events"
@@ -172,7 +173,7 @@ func (r *Runtime) handleTx(ctx context.Context, conn *pgx.Conn, t *task, e entry
 		hctx, cancel := context.WithTimeout(ctx, r.limitOf(t))
 		var err error
 		began := time.Now()
-		doc, err = guarded(r.taskLog(t), func() (json.RawMessage, error) { return t.spec.run(hctx, tx, t.meta, t.input) })
+		doc, err = guarded(r.logOf(t), func() (json.RawMessage, error) { return t.spec.run(hctx, tx, t.meta, t.input) })
 		end = classify(hctx, err)
 		cancel()
 		if p := r.paces[t.meta.Type]; p != nil {
@@ -253,6 +254,9 @@ func (r *Runtime) settleTx(ctx context.Context, conn *pgx.Conn, t *task, tx *out
 }
 
 func (r *Runtime) logEnd(t *task, o dedup.Outcome) {
+	if o.Class == outcome.Success && r.log.GetLevel() > zerolog.DebugLevel {
+		return
+	}
 	l := r.taskLog(t)
 	ev := l.Debug()
 	switch o.Class {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/rs/zerolog"
+
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
@@ -81,7 +83,7 @@ func (t *Trial) Handle(ctx context.Context, conn *pgx.Conn) (TrialEnd, error) {
 func (t *Trial) Call(ctx context.Context, again bool, undo func(ctx context.Context, forwardOperationID, reason string) (UndoResult, error)) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.rt.cfg.CallTimeout)
 	defer cancel()
-	return guarded(&t.rt.log, func() (json.RawMessage, error) {
+	return guarded(func() *zerolog.Logger { return &t.rt.log }, func() (json.RawMessage, error) {
 		return t.task.spec.call(ctx, remoteCall{meta: t.task.meta, input: t.task.input, again: again, undo: undo})
 	})
 }
@@ -90,7 +92,7 @@ func (t *Trial) Call(ctx context.Context, again bool, undo func(ctx context.Cont
 func (t *Trial) Resolve(ctx context.Context, undo func(ctx context.Context, forwardOperationID, reason string) (UndoResult, error)) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.rt.cfg.CallTimeout)
 	defer cancel()
-	return guarded(&t.rt.log, func() (json.RawMessage, error) {
+	return guarded(func() *zerolog.Logger { return &t.rt.log }, func() (json.RawMessage, error) {
 		return t.task.spec.resolve(ctx, remoteCall{meta: t.task.meta, input: t.task.input, again: true, undo: undo})
 	})
 }
@@ -127,7 +129,7 @@ func (t *Trial) Undo(ctx context.Context, conn *pgx.Conn, result json.RawMessage
 	u.meta.Type, u.meta.OperationID = us.jobType, undoID(t.task.meta.OperationID)
 	if us.call != nil {
 		cctx, cancel := context.WithTimeout(ctx, t.rt.cfg.CallTimeout)
-		_, err := guarded(&t.rt.log, func() (struct{}, error) { return struct{}{}, us.call(cctx, u.meta.OperationID, u) })
+		_, err := guarded(func() *zerolog.Logger { return &t.rt.log }, func() (struct{}, error) { return struct{}{}, us.call(cctx, u.meta.OperationID, u) })
 		cancel()
 		if err != nil {
 			return t.Refuse(undoRefused(err)), nil
@@ -155,7 +157,7 @@ func (t *Trial) inside(ctx context.Context, conn *pgx.Conn, on *task, f func(con
 	}
 	tx := outbox.NewTx(conn)
 	hctx, cancel := context.WithTimeout(ctx, t.rt.cfg.HandlerTimeout)
-	doc, err := guarded(&t.rt.log, func() (json.RawMessage, error) { return f(hctx, tx) })
+	doc, err := guarded(func() *zerolog.Logger { return &t.rt.log }, func() (json.RawMessage, error) { return f(hctx, tx) })
 	end := classify(hctx, err)
 	cancel()
 	w, end := t.rt.judge(on, conn, tx, doc, end, 0)

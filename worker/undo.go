@@ -213,7 +213,7 @@ func (r *Runtime) findOut(ctx context.Context, s *spec, op dedup.Operation) (ded
 	}
 	cctx, cancel := context.WithTimeout(ctx, r.cfg.CallTimeout)
 	defer cancel()
-	doc, err := guarded(r.taskLog(t), func() (json.RawMessage, error) {
+	doc, err := guarded(r.logOf(t), func() (json.RawMessage, error) {
 		return ask(cctx, remoteCall{meta: m, input: op.Input, again: true, undo: r.Undo})
 	})
 	var said *outcome.Error

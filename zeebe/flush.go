@@ -23,6 +23,7 @@ func (s *Sender) flushLoop(ctx context.Context) {
 			}
 			return
 		case <-s.note:
+			s.gather(ctx)
 		case <-retry.C:
 		}
 		if err := s.Flush(ctx); err != nil && ctx.Err() == nil {
@@ -31,6 +32,27 @@ func (s *Sender) flushLoop(ctx context.Context) {
 		}
 	}
 }
+
+// gather lets few acknowledgements wait for more: nothing waits for them, and a transaction costs as much for one as for many.
+func (s *Sender) gather(ctx context.Context) {
+	s.mu.Lock()
+	few := len(s.acked)+len(s.failed) < flushFew
+	s.mu.Unlock()
+	if !few {
+		return
+	}
+	t := time.NewTimer(flushWait)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+const (
+	flushFew  = 100
+	flushWait = 10 * time.Millisecond
+)
 
 // flushMost bounds one batch.
 const flushMost = 500
@@ -63,6 +85,7 @@ func (s *Sender) Flush(ctx context.Context) error {
 func (s *Sender) write(ctx context.Context, acked []Queued, failed []failure) error {
 	q := s.cfg.Queue.q
 	b := &pgx.Batch{}
+	b.Queue("BEGIN")
 	b.Queue("SET LOCAL enable_seqscan TO off") // plans are kept: one made while the table was short would read all of it for ever after
 	if len(acked) > 0 {
 		byRev := map[int32][]int64{} // nearly all have the first
@@ -79,8 +102,8 @@ func (s *Sender) write(ctx context.Context, acked []Queued, failed []failure) er
 	for _, f := range failed {
 		b.Queue(q.failed, f.q.ID, f.q.Rev, string(f.state), f.reason, string(Code(f.err)), f.err.Error())
 	}
-	err := pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error { return tx.SendBatch(ctx, b).Close() })
-	if err != nil {
+	b.Queue("COMMIT")
+	if err := s.cfg.Pool.SendBatch(ctx, b).Close(); err != nil { // a connection whose transaction failed is not given back to the pool
 		return fmt.Errorf("write down acknowledgements: %w", err)
 	}
 	return nil

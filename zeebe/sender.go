@@ -168,12 +168,11 @@ func (s *Sender) deliver(ctx context.Context, c Queued, last ErrorCode, attempts
 	if err == nil && c.Kind.answer() {
 		crash.Point("worker.answer.after", c.OperationID)
 	}
-	log := s.cfg.Log.With().Str("kind", string(c.Kind)).Int64("job_key", c.JobKey).Int64("process_instance_id", c.ProcessInstanceKey).Str("operation_id", c.OperationID).Logger()
 	state, reason := verdict(c.Kind, err)
 	if state == StatePending && arrivedBefore(c.Command, err, last, attempts) {
 		state = delivered
 	}
-	switch state {
+	switch state { // the log line only where there is something to say
 	case delivered:
 		s.mu.Lock()
 		s.acked = append(s.acked, c)
@@ -181,15 +180,20 @@ func (s *Sender) deliver(ctx context.Context, c Queued, last ErrorCode, attempts
 		poke(s.note)
 		return nil
 	case StateGone, StateParked:
-		log.Warn().Str("state", string(state)).Err(err).Msg("command not accepted")
+		about(s.cfg.Log.Warn(), c).Str("state", string(state)).Err(err).Msg("command not accepted")
 	default:
-		log.Debug().Err(err).Msg("command to be sent again")
+		about(s.cfg.Log.Debug(), c).Err(err).Msg("command to be sent again")
 	}
 	s.mu.Lock()
 	s.failed = append(s.failed, failure{c, state, reason, err})
 	s.mu.Unlock()
 	poke(s.note)
 	return err
+}
+
+// about says which command a line of the log is about.
+func about(line *zerolog.Event, c Queued) *zerolog.Event {
+	return line.Str("kind", string(c.Kind)).Int64("job_key", c.JobKey).Int64("process_instance_id", c.ProcessInstanceKey).Str("operation_id", c.OperationID)
 }
 
 const delivered State = "delivered"

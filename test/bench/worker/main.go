@@ -25,6 +25,7 @@ type settings struct {
 	concurrency int
 	active      int
 	cpuprofile  string
+	memprofile  string
 	statements  bool
 }
 
@@ -46,6 +47,7 @@ func main() {
 	flag.IntVar(&s.concurrency, "concurrency", 8, "transactions at once")
 	flag.IntVar(&s.active, "active", 400, "MaxJobsActive")
 	flag.StringVar(&s.cpuprofile, "cpuprofile", "", "write a profile of this process to a file")
+	flag.StringVar(&s.memprofile, "memprofile", "", "write what this process allocated to a file")
 	flag.BoolVar(&s.statements, "statements", false, "tell on stderr where the server's time goes (slows it down)")
 	flag.BoolVar(&quiet, "quiet", false, "no progress on stderr")
 	flag.BoolVar(&serveE, "serve-engine", false, "internal: be the engine's process")
@@ -116,6 +118,13 @@ func run(ctx context.Context, s settings, progress io.Writer) (err error) {
 			return err
 		}
 		defer pprof.StopCPUProfile()
+	}
+	if s.memprofile != "" {
+		f, err := os.Create(s.memprofile)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, pprof.Lookup("allocs").WriteTo(f, 0), f.Close()) }()
 	}
 	began := time.Now()
 	r := report{"jobs_per_run": s.jobs, "rounds": s.rounds, "concurrency": s.concurrency, "max_jobs_active": s.active, "cores": runtime.NumCPU(), "old_rows": s.old}
