@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/vitrip/journeyman/sagas"
+	"github.com/vitrip/journeyman/sagas/amendment"
 	"github.com/vitrip/journeyman/sagas/refund"
 	"github.com/vitrip/journeyman/sagas/ticketing"
 	"github.com/vitrip/journeyman/sagas/tourbooking"
@@ -47,7 +48,11 @@ func types(cfg Config) ([]sagas.Type, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []sagas.Type{tour, back, tickets}, nil
+	change, err := amendment.Type(amendment.TypeConfig{Schema: cfg.Schema})
+	if err != nil {
+		return nil, err
+	}
+	return []sagas.Type{tour, back, tickets, change}, nil
 }
 
 // install registers the handlers of the travel sagas.
@@ -65,6 +70,10 @@ func (a *App) install(mux *worker.Mux) error {
 	err = refund.Install(mux, refund.Config{
 		Schema: a.cfg.Schema, Flight: c.flight, Hotel: c.hotel, Transfer: c.transfer, Payment: c.payment, Sagas: a.sagas,
 	})
+	if err != nil {
+		return err
+	}
+	err = amendment.Install(mux, amendment.Config{Schema: a.cfg.Schema, Hotel: c.hotel, Transfer: c.transfer, Payment: c.payment, Sagas: a.sagas})
 	if err != nil {
 		return err
 	}
