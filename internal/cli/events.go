@@ -24,7 +24,7 @@ const catalogFile = "catalog.yaml"
 
 func newEvents(s Streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "events", Short: "Catalog, audit chains and encryption of messages", Args: cobra.NoArgs, RunE: showHelp}
-	cmd.AddCommand(newEventsCheck(s), newEventsDocs(s), newEventsLint(s), newEventsVerify(s), newEventsArchiveAudit(s), newEventsKeys(s), newEventsReseal(s))
+	cmd.AddCommand(newEventsCheck(s), newEventsDocs(s), newEventsLint(s), newEventsAcceptGap(s), newEventsVerify(s), newEventsArchiveAudit(s), newEventsKeys(s), newEventsReseal(s))
 	cmd.AddCommand(deliveryCommands(s)...)
 	return cmd
 }

@@ -160,3 +160,39 @@ func TestEventsLint_E3(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }
+
+// An accepted gap is an audited act; a key without one is refused.
+func TestEventsAcceptGap_E4(t *testing.T) {
+	t.Parallel()
+	ctx, dsn := t.Context(), pgtest.DSN(t)
+	if code, _, errs := run(nil, "migrate", "--dsn", dsn); code != ExitDone {
+		t.Fatalf("migrate: %d\n%s", code, errs)
+	}
+	pool, err := pgxpool.New(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := pool.Exec(ctx, `
+		INSERT INTO journeyman.inbox_order (consumer, scope, business_key, seq) VALUES ('view', 's', 'K', 1);
+		INSERT INTO journeyman.inbox_dead (consumer, state, business_key, message_id, type, topic, partition, "offset", headers, body, sent_at, attempts, class, reason, error, first_at, died_at, scope, previous)
+		SELECT 'view', 'parked', 'K', 'm', 't', 't.v1', 0, n, '{}', '{}', now(), 0, 'BUSINESS_ERROR', 'gap', '', now(), now(), 's', n FROM unnest(ARRAY[5, 7]) n`); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"events", "accept-gap", "view", "K", "--dsn", dsn, "--actor", "ada", "--reason", "the sender was restored from a backup"}
+	if code, out, errs := run(nil, args...); code != ExitDone || !strings.Contains(out, "goes on with key K") {
+		t.Fatalf("exit code %d\n%s%s", code, out, errs)
+	}
+	var seq, waiting, parked, audited int
+	if err := pool.QueryRow(ctx, `SELECT (SELECT seq FROM journeyman.inbox_order), (SELECT count(*) FROM journeyman.inbox_retry), (SELECT count(*) FROM journeyman.inbox_dead),
+		(SELECT count(*) FROM journeyman.operator_audit WHERE action = 'order.accept_gap' AND actor = 'ada')`).Scan(&seq, &waiting, &parked, &audited); err != nil {
+		t.Fatal(err)
+	}
+	if seq != 5 || waiting != 1 || parked != 1 || audited != 1 {
+		t.Errorf("at sequence %d with %d due and %d parked, audited %d times; want 5, the first one due, the one behind the next gap parked", seq, waiting, parked, audited)
+	}
+	args[3] = "L"
+	if code, _, errs := run(nil, args...); code != ExitWrong || !strings.Contains(errs, "no message waits") {
+		t.Errorf("a key without gap: exit code %d\n%s", code, errs)
+	}
+}
