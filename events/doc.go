@@ -22,5 +22,11 @@
 //
 // Every type that is staged or consumed stands in a [Catalog], a YAML file with
 // owner, producers, consumers, class, keys, retention, retry and DLQ policy
-// (spec E3). [ParseCatalog] refuses a file with all its mistakes at once.
+// (spec E3). [ParseCatalog] refuses a file with all its mistakes at once,
+// [Catalog.Complete] one that leaves something to guess.
+//
+// # Classes
+//
+// A [Class] is a set of promises that packages outbox, inbox and audit keep in
+// code: see docs/event-classes.md.
 package events

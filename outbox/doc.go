@@ -27,6 +27,15 @@
 //	                             └────────────────► outbox_parked, with all later rows of its key,
 //	                                                until an operator releases the key
 //
+// # Classes
+//
+// Classes of the catalog that promise more than a row in the outbox get it in the
+// same round trip (spec E4): a strict order names the message before, audit is
+// linked into a hash chain and with compliance written to the append-only
+// event_ledger, analytical messages are dropped, counted and told of while the
+// backlog is above [Config].ShedAbove. Bodies are encrypted as the catalog says,
+// see package seal. All of it: docs/event-classes.md.
+//
 // Delivery is at least once: a crash between acknowledgement and delete
 // publishes a row again under the same id. Consumers use package
 // events/inbox.

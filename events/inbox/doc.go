@@ -21,6 +21,11 @@
 //	BUSINESS   rolled back; inbox_dead as "parked": a person decides
 //	FATAL      rolled back; inbox_dead as "dead" with the original bytes and the reason
 //
+// In a strict order (class saga, entries with an order scope) a message whose
+// predecessor is missing is held until it comes, or parked after
+// [Config].GapLimit until [Desk.AcceptGap]; nothing passes a dead letter of its order.
+// Bodies rest encrypted where the catalog says so. See docs/event-classes.md.
+//
 // An outage of the database is nobody's failed attempt: the consumer pauses
 // and goes on when the database is back.
 package inbox
