@@ -25,32 +25,45 @@ func TestStore_many(t *testing.T) {
 			JobContext: dedup.JobContext{Cluster: "c", JobKey: 5, ProcessInstanceKey: 6, ElementInstanceKey: 7, ElementID: "e"},
 		}
 	}
-	bare := dedup.Claim{OperationID: "bare-2", State: dedup.Claimed}
+	hour := dedup.Retention{For: time.Hour, Keep: 48 * time.Hour}
 	out := dedup.Outcome{Class: outcome.Business, Reason: "r", Code: "SOLD_OUT", Message: "m", Variables: json.RawMessage(`{"n":12345678901234567890,  "s":"ä"}`)}
 	used := map[int64]int64{}
+	record := func(c dedup.Claim, fence int64, o dedup.Outcome) dedup.Record {
+		return dedup.Record{Claim: c, Fence: fence, Outcome: o, Retention: hour}
+	}
+	nothing := func(id string) dedup.Claim { return dedup.Claim{OperationID: id} }
+	fine := dedup.Outcome{Class: outcome.Success}
 	var won []*dedup.Fenced
+	var entered, again *dedup.Fenced
+	var before int64
+	var seen dedup.Operation
+	var mine bool
 	batch(t, ctx, pool, func(b *pgx.Batch) {
 		b.Queue("BEGIN")
 		s.QueueClaim(b, claim("one"))
 		s.QueueClaim(b, dedup.Claim{OperationID: "bare-1", State: dedup.Claimed})
-		won = s.QueueClaims(b, []dedup.Claim{claim("two"), claim("one"), bare, claim("two"), claim("gone")})
-		s.QueueFinish(b, "one", 1, dedup.EffectNone, out, len(out.Variables), dedup.Retention{For: time.Hour})
-		s.QueueFinish(b, "bare-1", 1, dedup.EffectNone, dedup.Outcome{Class: outcome.Success}, 0, dedup.Retention{For: time.Hour})
-		s.QueueFinishes(b, []dedup.Finish{
-			{OperationID: "two", Fence: 1, Outcome: out, Retention: dedup.Retention{For: time.Hour}}, {OperationID: "bare-2", Fence: 1, Outcome: dedup.Outcome{Class: outcome.Success}, Retention: dedup.Retention{For: time.Hour}},
-			{OperationID: "gone", Fence: 2, Outcome: out, Retention: dedup.Retention{For: time.Hour}}, // not the fence it was claimed with
-		})
-		s.QueueUnclaim(b, []string{"gone", "two"})
+		won = s.QueueEnterAll(b, []string{"bare-2", "gone", "one", "two", "two"})
+		s.QueueFinish(b, "one", 1, dedup.EffectNone, out, len(out.Variables), hour)
+		s.QueueFinish(b, "bare-1", 1, dedup.EffectNone, fine, 0, hour)
+		s.QueueRecordAll(b, "c", []dedup.Record{record(claim("two"), 1, out), record(nothing("bare-2"), 1, fine), record(claim("gone"), 2, out)}) // not the fence it was claimed with
+		entered = s.QueueEnter(b, "three", "300ms", "c", 6, &before)
+		again = s.QueueEnter(b, "one", "300ms", "c", 6, &before)
+		s.QueueEntered(b, "three", &seen, &mine)
+		s.QueueRecord(b, record(claim("three"), 1, out))
+		s.QueueUnclaim(b, []string{"gone"})
 		s.QueueUsedBy(b, "c", []int64{6, 99, 0}, used)
 		b.Queue("COMMIT")
 	})
-	for i, want := range []bool{true, false, true, false, true} {
+	for i, want := range []bool{true, true, false, true, false} {
 		if won[i].Won != want {
 			t.Errorf("claim %d won: %v, want %v", i, won[i].Won, want)
 		}
 	}
-	if want := map[int64]int64{6: int64(2 * len(out.Variables))}; !cmp.Equal(used, want) {
+	if want := map[int64]int64{6: int64(3 * len(out.Variables))}; !cmp.Equal(used, want) {
 		t.Errorf("used %v, want %v", used, want)
+	}
+	if !entered.Won || again.Won || mine || before != int64(2*len(out.Variables)) {
+		t.Errorf("entered alone: won %v, a second time %v, own row read %v, used before %d", entered.Won, again.Won, mine, before)
 	}
 	read := func(id string) dedup.Operation {
 		op, ok, err := s.Lookup(ctx, pool, id)
@@ -59,12 +72,15 @@ func TestStore_many(t *testing.T) {
 		}
 		return op
 	}
-	for one, two := range map[string]string{"one": "two", "bare-1": "bare-2"} {
+	for one, two := range map[string]string{"two": "one", "three": "one", "bare-2": "bare-1"} { // new and old way
 		if d := cmp.Diff(read(one), read(two), cmpopts.IgnoreFields(dedup.Operation{}, "OperationID", "ReadAt", "CreatedAt", "SettledAt", "ExpiresAt")); d != "" {
-			t.Errorf("alone and together differ (-alone +together):\n%s", d)
+			t.Errorf("%s and %s differ (-record +claim and finish):\n%s", one, two, d)
 		}
-		if d := read(two).ExpiresAt.Sub(read(two).SettledAt).Round(time.Second); d != time.Hour {
+		if d := read(one).ExpiresAt.Sub(read(one).SettledAt).Round(time.Second); d != time.Hour {
 			t.Errorf("kept for %s", d)
+		}
+		if op := read(one); op.CreatedAt.IsZero() || op.CreatedAt.After(op.SettledAt) || op.SettledAt.Sub(op.CreatedAt) > time.Minute {
+			t.Errorf("%s created %s, settled %s", one, op.CreatedAt, op.SettledAt)
 		}
 	}
 	if _, ok, err := s.Lookup(ctx, pool, "gone"); ok || err != nil {

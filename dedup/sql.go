@@ -4,7 +4,7 @@ import "strings"
 
 // queries holds every statement of the package, rendered once for one schema.
 type queries struct {
-	claims, usedBy, finishes, dropAttempts                    string
+	usedBy                                                    string
 	claim, unclaim, read, readLocked, used                    string
 	take, renew, release, called, late, notHappened, lockCall string
 	payload, finish, refuse, rerun, answered, resumed         string
@@ -32,26 +32,9 @@ func render(schema string) queries {
 				$19, $20, CASE WHEN $8 = 'calling' THEN t.now END, t.now
 			FROM (SELECT {{schema}}.now() AS now) t
 			ON CONFLICT (operation_id) DO NOTHING RETURNING fence`),
-		// The same for several, in the order of their ids: two groups that claim the same ones wait for each other, never in a circle.
-		claims: r(`INSERT INTO {{schema}}.operation (operation_id, tenant, business_key, job_type, saga_id, fingerprint, fingerprint_fields,
-				state, effect, attempts, input, meta, cluster, job_key, process_instance_key, element_instance_key, element_id, undo_type, policy, created_at)
-			SELECT c.id, c.tenant, c.key, c.type, c.saga, c.sum, ARRAY(SELECT json_array_elements_text(c.fields::json)),
-				'claimed', 'none', 1, c.input::json, c.meta::json, c.cluster, c.job, c.instance, c.element_key, c.element, c.undo, c.policy, t.now
-			FROM (SELECT {{schema}}.now() AS now) t, unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::text[], $9::text[],
-				$10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::text[], $16::text[]) WITH ORDINALITY
-				AS c (id, tenant, key, type, saga, sum, fields, input, meta, cluster, job, instance, element_key, element, undo, policy, n)
-			ORDER BY c.id, c.n
-			ON CONFLICT (operation_id) DO NOTHING RETURNING operation_id, fence`),
 		// Index operation_instance.
 		usedBy: r(`SELECT i.key, u.bytes FROM unnest($2::bigint[]) AS i (key) CROSS JOIN LATERAL (SELECT sum(o.bytes) AS bytes FROM {{schema}}.operation o
 			WHERE o.cluster = $1 AND o.process_instance_key = i.key AND o.process_instance_key <> 0) u WHERE u.bytes IS NOT NULL`),
-		finishes: r(`UPDATE {{schema}}.operation o SET state = 'done', effect = 'none', class = f.class, reason = f.reason, code = f.code, message = f.message,
-				variables = f.variables::json, result_hash = f.hash, bytes = f.bytes, owner = '', lease_until = NULL, settled_at = {{schema}}.now(),
-				expires_at = {{schema}}.now() + f.retain, keep = f.keep, answered_at = NULL, answered_job_key = 0
-			FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bytea[], $9::int[], $10::interval[], $11::interval[])
-				AS f (id, fence, class, reason, code, message, variables, hash, bytes, retain, keep)
-			WHERE o.operation_id = f.id AND o.fence = f.fence AND o.state = 'claimed'`),
-		dropAttempts: r(`DELETE FROM {{schema}}.operation_attempt WHERE cluster = $1 AND job_key = ANY ($2)`),
 		// Only within the transaction that claimed them.
 		unclaim:    r(`DELETE FROM {{schema}}.operation WHERE operation_id = ANY ($1) AND state = 'claimed' AND attempts = 1 AND xmin = pg_current_xact_id()::xid`),
 		read:       r(`SELECT {{columns}} FROM {{schema}}.operation o WHERE o.operation_id = $1`),
