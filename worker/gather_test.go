@@ -1,0 +1,39 @@
+package worker
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestGather: a poll waits for a quarter of the places it wants while jobs wait here anyway, never longer than gatherWait, and not at
+// all when the slots would run dry.
+func TestGather(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &Worker{cfg: Config{MaxJobsActive: 100, Concurrency: 2}, free: make(chan struct{}, 1)}
+		w.active.Store(100) // one of them is the place that was reserved
+		began := time.Now()
+		if n := w.gather(context.Background(), 1, 40); n != 1 || time.Since(began) < gatherWait {
+			t.Errorf("nothing came free: %d places after %s, want the one and the whole wait", n, time.Since(began))
+		}
+		w.active.Store(88)
+		began = time.Now()
+		if n := w.gather(context.Background(), 1, 40); n != 13 || time.Since(began) >= gatherWait || w.active.Load() != 100 {
+			t.Errorf("twelve were free: %d places after %s, %d active", n, time.Since(began), w.active.Load())
+		}
+		w.active.Store(5)
+		began = time.Now()
+		if n := w.gather(context.Background(), 1, 40); n != 1 || time.Since(began) != 0 {
+			t.Errorf("few jobs are here: %d places after %s, want no wait", n, time.Since(began))
+		}
+		w.active.Store(100)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		began = time.Now()
+		if n := w.gather(ctx, 1, 40); n != 1 || time.Since(began) != 0 {
+			t.Errorf("the worker stops: %d places after %s", n, time.Since(began))
+		}
+	})
+}
