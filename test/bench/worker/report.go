@@ -192,9 +192,10 @@ func idleTypes(_ context.Context, b *bench, s settings, r report) error {
 	if !s.wants("idle") {
 		return nil
 	}
-	settle, during := 8*time.Second, 12*time.Second
+	// Polls beside the streams slow down to one in five to ten seconds a type, twelve seconds after the start.
+	settle, during := 22*time.Second, 12*time.Second
 	if s.quick {
-		settle, during = 4*time.Second, 6*time.Second
+		settle, during = 13*time.Second, 6*time.Second
 	}
 	percent, bytes, err := b.idle(200, settle, during)
 	r["idle_types"], r["idle_types_core_percent"], r["idle_types_bytes"] = 200, round(percent), bytes
