@@ -37,3 +37,16 @@ func TestGather(t *testing.T) {
 		}
 	})
 }
+
+// TestFillWait: polls beside an open stream slow down to one a PollWait, and further where there are hundreds of types.
+func TestFillWait(t *testing.T) {
+	t.Parallel()
+	for types, most := range map[int]time.Duration{1: 10 * time.Second, 60: 10 * time.Second, 120: 20 * time.Second, 900: 40 * time.Second} {
+		w := &Worker{cfg: Config{PollWait: 10 * time.Second}, intakes: make([]*intake, types)}
+		for range 50 {
+			if first, last := w.fillWait(0), w.fillWait(40); first > 100*time.Millisecond || last < most/2 || last > most {
+				t.Fatalf("%d types: waits from %s to %s, want up to %s", types, first, last, most)
+			}
+		}
+	}
+}

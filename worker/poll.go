@@ -146,9 +146,11 @@ func untilAnswered(ctx, hard context.Context) (context.Context, func()) {
 	return actx, func() { stop(); cancel() }
 }
 
-// fillWait is the pause between polls that find nothing beside an open stream: doubling up to half a PollWait, jittered.
+// fillWait is the pause between polls that find nothing beside an open stream: doubling up to a PollWait, jittered. Beyond fifty job
+// types it grows up to four times as long, so that hundreds of idle types cost next to nothing.
 func (w *Worker) fillWait(empty int) time.Duration {
-	d := min(100*time.Millisecond<<min(empty, 12), max(w.cfg.PollWait, 200*time.Millisecond))
+	most := max(w.cfg.PollWait, 200*time.Millisecond) * time.Duration(min(max(len(w.intakes)/50, 1), 4))
+	d := min(100*time.Millisecond<<min(empty, 12), most)
 	return d/2 + rand.N(d/2+1) //nolint:gosec // jitter
 }
 

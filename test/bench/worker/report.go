@@ -192,8 +192,8 @@ func idleTypes(_ context.Context, b *bench, s settings, r report) error {
 	if !s.wants("idle") {
 		return nil
 	}
-	// Polls beside the streams slow down to one in five to ten seconds a type, twelve seconds after the start.
-	settle, during := 22*time.Second, 12*time.Second
+	// Polls beside the streams of 200 types slow down to one in twenty to forty seconds a type, a minute after the start.
+	settle, during := 45*time.Second, 12*time.Second
 	if s.quick {
 		settle, during = 13*time.Second, 6*time.Second
 	}
