@@ -57,7 +57,7 @@ func TestFEEL(t *testing.T) {
 		{"feel-functions", "get or else keeps", `get or else(s, "x")`, `"Journey"`},
 		{"feel-functions", "substring", `substring(s, 2, 3)`, `"our"`},
 		{"feel-functions", "substring from the end", `substring(s, -2)`, `"ey"`},
-		{"feel-functions", "substring counts from 1: there is no position 0", `substring(s, 0)`, `""`},
+		{"feel-scala", "substring from position 0 is past the end", `substring(s, 0)`, `""`},
 		{"feel-functions", "string length", `string length(s)`, `7`},
 		{"feel-functions", "upper case", `upper case(s)`, `"JOURNEY"`},
 		{"feel-functions", "contains", `contains(s, "urn")`, `true`},
