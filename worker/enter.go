@@ -23,7 +23,7 @@ const savepoint = "journeyman_handler"
 // entry is what the first round trip brought.
 type entry struct {
 	claim *dedup.Fenced
-	op    dedup.Operation // as read after the claim; our own row when the claim was won
+	op    dedup.Operation // as read after the claim; of a transactional operation only when another has it
 	found bool
 	used  int64        // bytes completed for the process instance so far
 	gate  func() error // nil outside a saga
