@@ -47,7 +47,7 @@ func (w *Webhooks) Handler(who func(r *http.Request) (Caller, error)) http.Handl
 		if text := q.Get("limit"); text != "" {
 			n, err := strconv.Atoi(text)
 			if err != nil || n < 1 || n > 500 {
-				return nil, badRequest("limit must be 1 to 500")
+				return nil, requestError("limit must be 1 to 500")
 			}
 			limit = n
 		}
@@ -104,22 +104,22 @@ func (w *Webhooks) Handler(who func(r *http.Request) (Caller, error)) http.Handl
 	return mux
 }
 
-type badRequest string
+type requestError string
 
 // Error says what is wrong with the request.
-func (e badRequest) Error() string { return string(e) }
+func (e requestError) Error() string { return string(e) }
 
 func reasonOf(out http.ResponseWriter, r *http.Request) (string, error) {
 	var in struct{ Reason string }
 	text, err := io.ReadAll(http.MaxBytesReader(out, r.Body, 4<<10))
 	if err != nil || json.Unmarshal(text, &in) != nil || in.Reason == "" {
-		return "", badRequest(`the body must be {"reason":"…"}`)
+		return "", requestError(`the body must be {"reason":"…"}`)
 	}
 	return in.Reason, nil
 }
 
 func (w *Webhooks) refuse(out http.ResponseWriter, r *http.Request, err error) {
-	var bad badRequest
+	var bad requestError
 	switch {
 	case errors.As(err, &bad):
 		problem(out, http.StatusBadRequest, bad.Error())
