@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/vitrip/journeyman/sagas"
+	"github.com/vitrip/journeyman/sagas/amendment"
 	"github.com/vitrip/journeyman/sagas/refund"
 	"github.com/vitrip/journeyman/sagas/ticketing"
 	"github.com/vitrip/journeyman/sagas/tourbooking"
 )
 
-// The time-outs and retentions of the types there are; single-supplier bookings and exports have no type yet.
+// The time-outs and retentions of the types there are. Single-supplier bookings and exports have no type of their own: an
+// application that adds one gives it 5 min / 30 d and 7 d / 30 d, in the type or by Limits. An amendment is as the booking it changes.
 func TestI05_TimeoutsAndRetentionByType(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -20,6 +22,7 @@ func TestI05_TimeoutsAndRetentionByType(t *testing.T) {
 	}{
 		"tour booking": {func() (sagas.Type, error) { return tourbooking.Type(tourbooking.TypeConfig{}) }, 30 * time.Minute, 30 * day},
 		"refund":       {func() (sagas.Type, error) { return refund.Type(refund.TypeConfig{}) }, time.Hour, 90 * day},
+		"amendment":    {func() (sagas.Type, error) { return amendment.Type(amendment.TypeConfig{}) }, 30 * time.Minute, 30 * day},
 		"ticketing":    {func() (sagas.Type, error) { return ticketing.Type(ticketing.TypeConfig{}) }, day, 90 * day},
 	} {
 		typ, err := c.make()
