@@ -147,7 +147,7 @@ func (s *Stager) queuePlain(b *pgx.Batch, rows []special) {
 	for i := range rows {
 		r := &rows[i]
 		ids[i], kinds[i], classes[i], topics[i], keys[i], operations[i] = r.id, r.Type, string(r.entry.Class), r.entry.Topic, r.BusinessKey, r.origin.OperationID
-		headers[i], shards[i], versions[i], bodies[i], backs[i] = arrayText(r.headers), int16(events.Shard(r.BusinessKey)), int32(r.Version), r.body, r.back //nolint:gosec // small
+		headers[i], shards[i], versions[i], bodies[i], backs[i] = arrayText(r.headers), events.Shard(r.BusinessKey), int32(r.Version), r.body, r.back //nolint:gosec // small
 		if !r.OccurredAt.IsZero() {
 			ats[i] = &r.OccurredAt
 		}
