@@ -48,11 +48,9 @@ func TestArchive_E9_DaysGoToTheArchiveAndComeBack(t *testing.T) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
-	for f.count(`SELECT count(*) FROM journeyman.event_log_day WHERE state = 'dropped'`) < 3 {
-		if f.ctx.Err() != nil {
-			t.Fatal("the relay dropped no day")
-		}
-	}
+	f.eventually("the relay to drop three days", func() bool {
+		return f.count(`SELECT count(*) FROM journeyman.event_log_day WHERE state = 'dropped'`) == 3
+	})
 	cancel()
 	<-done
 	if n := f.count(`SELECT count(*) FROM journeyman.event_log`); n != 0 {
@@ -104,19 +102,20 @@ func TestReader_E9_FromACursorToATime(t *testing.T) {
 func TestArchive_E9_LeaderElected(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.day("2026-01-02", 1, 10_000)
+	f.day("2026-01-02", 1, 2000)
 	want := f.logged()
 	s := &memory{}
 	var wg sync.WaitGroup
 	for range 4 {
-		a := f.archiver(s, func(c *archive.Config) { c.PartRows = 500 })
+		a := f.archiver(s, func(c *archive.Config) { c.PartRows = 100 })
 		wg.Go(func() {
-			for f.ctx.Err() == nil && f.count(`SELECT count(*) FROM journeyman.event_log_day WHERE state = 'verified'`) == 0 {
+			f.eventually("the day to be verified", func() bool {
 				if _, err := a.Pass(f.ctx); err != nil {
 					t.Error(err)
-					return
+					return true
 				}
-			}
+				return f.count(`SELECT count(*) FROM journeyman.event_log_day WHERE state = 'verified'`) == 1
+			})
 		})
 	}
 	wg.Wait()
@@ -124,7 +123,7 @@ func TestArchive_E9_LeaderElected(t *testing.T) {
 	if names, _ := s.List(f.ctx, ""); len(names) != 21 {
 		t.Errorf("%d objects, want 20 parts and a manifest: %v", len(names), names)
 	}
-	f.sound(f.archiver(s), 10_000)
+	f.sound(f.archiver(s), 2000)
 }
 
 // A damaged object is noticed before its day counts as archived, and later by an audit.

@@ -40,7 +40,7 @@ func child() {
 		if err != nil {
 			return err
 		}
-		a, err := archive.New(pool, b, archive.Config{PartRows: 3000})
+		a, err := archive.New(pool, b, archive.Config{PartRows: 300})
 		if err != nil {
 			return err
 		}
@@ -59,8 +59,8 @@ func TestArchive_E9_Killed(t *testing.T) {
 		t.Run(arm, func(t *testing.T) {
 			t.Parallel()
 			f := setup(t)
-			f.day("2026-01-02", 1, 12_500)
-			f.day("2026-01-03", 12_501, 8_000)
+			f.day("2026-01-02", 1, 1250)
+			f.day("2026-01-03", 1251, 800)
 			folder := t.TempDir()
 			log := filepath.Join(t.TempDir(), "points")
 			cmd := exec.CommandContext(f.ctx, os.Args[0])
@@ -77,15 +77,18 @@ func TestArchive_E9_Killed(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer b.Close() //nolint:errcheck // a folder
-			a := f.archiver(b)
-			d := f.pass(a)
+			a := f.archiver(b, func(c *archive.Config) { c.PartRows = 300 })
+			// The dead process's session may hold the lock for a moment: then a pass leaves the work to it.
+			f.eventually("both days to be verified", func() bool {
+				f.pass(a)
+				return f.count(`SELECT count(*) FROM journeyman.event_log_day WHERE state = 'verified'`) == 2
+			})
 			f.same(f.archived(b), f.logged())
-			f.sound(a, 20_500)
+			f.sound(a, 2050)
 			names, err := b.List(f.ctx, "")
 			if err != nil || len(names) != 8+2 {
 				t.Errorf("%d objects, want 8 parts and 2 manifests: %v, %v", len(names), names, err)
 			}
-			t.Logf("went on with %+v", d)
 		})
 	}
 }

@@ -230,3 +230,18 @@ func (f *fixture) sound(a *archive.Archiver, rows int64) {
 		f.Errorf("audit %+v, want %d rows and no faults", audit, rows)
 	}
 }
+
+func (f *fixture) eventually(what string, ok func() bool) {
+	deadline := time.NewTimer(2 * time.Minute)
+	defer deadline.Stop()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			f.Errorf("waited in vain for %s", what)
+			return
+		}
+	}
+}

@@ -98,7 +98,7 @@ func TestReplay_E9_RebuildGroupAndLiveGroup(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	s := f.stack()
-	const n = 300
+	const n = 84
 	s.consume("view", inbox.ReplayRefused)
 	s.publish(n, 7)
 	s.eventually("the live group", func() bool { return s.handled("view/") == n })
@@ -108,7 +108,7 @@ func TestReplay_E9_RebuildGroupAndLiveGroup(t *testing.T) {
 	before := emitted()
 
 	target := func(group string) replay.Target {
-		g, err := replay.ToGroup(replay.GroupConfig{DB: f.pool, Group: group, MaxWaiting: 100})
+		g, err := replay.ToGroup(replay.GroupConfig{DB: f.pool, Group: group, MaxWaiting: 40})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestReplay_E9_RebuildGroupAndLiveGroup(t *testing.T) {
 		t.Helper()
 		req := request(src, target(group))
 		req.Mode, req.Filter.Types = mode, []string{"test.thing.created"}
-		p, err := f.runner(func(c *replay.Config) { c.Batch = 50 }).Start(f.ctx, req)
+		p, err := f.runner(func(c *replay.Config) { c.Batch = 20 }).Start(f.ctx, req)
 		if err != nil || p.Delivered != n {
 			t.Fatalf("replay to %s: %+v, %v", group, p, err)
 		}

@@ -15,18 +15,18 @@ import (
 	"github.com/vitrip/journeyman/outbox"
 )
 
-// 20,000 messages of two days rebuild a projection, from the log and from the archive: each once, each key in order.
+// 6,000 messages of two days rebuild a projection, from the log and from the archive: each once, each key in order.
 func TestReplay_E9_RebuildsFromLogAndFromArchive(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.day("2026-01-02", 1, 12_000)
-	f.day("2026-01-03", 12_001, 8_000)
+	f.day("2026-01-02", 1, 3000)
+	f.day("2026-01-03", 3001, 3000)
 	store, err := bucket.Open(f.ctx, "mem://")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Close() //nolint:errcheck // memory
-	a, err := archive.New(f.pool, store, archive.Config{PartRows: 3000})
+	a, err := archive.New(f.pool, store, archive.Config{PartRows: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,10 +34,10 @@ func TestReplay_E9_RebuildsFromLogAndFromArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := f.runner().Start(f.ctx, request(replay.FromLog(f.pool, "", nil), replay.Apply("things", nil, apply)))
-	if err != nil || p.State != replay.Completed || p.Delivered != 20_000 || p.Ended == nil {
-		t.Fatalf("from the log: %+v, %v; want completed with 20000", p, err)
+	if err != nil || p.State != replay.Completed || p.Delivered != 6000 || p.Ended == nil {
+		t.Fatalf("from the log: %+v, %v; want completed with 6000", p, err)
 	}
-	f.once(20_000)
+	f.once(6000)
 	last, got := map[string]int64{}, 0
 	p, err = f.runner().Start(f.ctx, request(replay.FromArchive(store, nil), replay.Apply("memory", nil, func(_ context.Context, _ *outbox.Tx, m events.Received) error {
 		got++
@@ -47,7 +47,7 @@ func TestReplay_E9_RebuildsFromLogAndFromArchive(t *testing.T) {
 		last[m.Metadata.BusinessKey] = m.Metadata.Sequence
 		return nil
 	})))
-	if err != nil || p.Delivered != 20_000 || got != 20_000 {
+	if err != nil || p.Delivered != 6000 || got != 6000 {
 		t.Errorf("from the archive: %+v, %v; %d handled", p, err, got)
 	}
 }
@@ -103,6 +103,9 @@ func TestReplay_E9_FiltersAndDryRun(t *testing.T) {
 			}
 			if now := f.count(`SELECT count(*) FROM journeyman.replay`) + f.count(`SELECT count(*) FROM journeyman.outbox`); now != rows || f.count(`SELECT count(*) FROM applied`) != 0 {
 				t.Errorf("%s: the dry run wrote something", name)
+			}
+			if source.Name() == "archive" && name != "between" {
+				continue // the plan read the same; one replay shows that it delivers it
 			}
 			req := request(source, replay.Apply("things", nil, apply))
 			req.Filter = c.filter

@@ -176,7 +176,7 @@ func (f *fixture) once(n int) {
 
 func (f *fixture) eventually(what string, ok func() bool) {
 	f.Helper()
-	deadline := time.NewTimer(60 * time.Second)
+	deadline := time.NewTimer(2 * time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
