@@ -26,7 +26,7 @@ func serveIdle(ctx context.Context, in io.Reader, out io.Writer, addr, dsn strin
 		return err
 	}
 	defer b.pool.Close()
-	o, err := b.newOurs(ctx, "journeyman", 0, 0)
+	o, err := b.newOurs(ctx, "journeyman", 0)
 	if err != nil {
 		return err
 	}
@@ -95,13 +95,13 @@ func (b *bench) idle(types int, settle, during time.Duration) (percent float64, 
 	if err := expect("started"); err != nil {
 		return 0, 0, err
 	}
-	time.Sleep(settle)
+	<-time.After(settle)
 	m, err := newMeter(cmd.Process.Pid, b.db.root)
 	if err != nil {
 		return 0, 0, err
 	}
 	began := time.Now()
-	time.Sleep(during)
+	<-time.After(during)
 	u, err := m.read()
 	if err != nil {
 		return 0, 0, err

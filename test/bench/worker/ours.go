@@ -29,7 +29,7 @@ type ours struct {
 }
 
 // newOurs makes the tables of a schema.
-func (b *bench) newOurs(ctx context.Context, schema string, group, batch int) (*ours, error) {
+func (b *bench) newOurs(ctx context.Context, schema string, group int) (*ours, error) {
 	if err := errors.Join(dedup.Migrate(ctx, b.pool, schema), zeebe.Migrate(ctx, b.pool, schema), outbox.Migrate(ctx, b.pool, schema)); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (b *bench) newOurs(ctx context.Context, schema string, group, batch int) (*
 	if err != nil {
 		return nil, err
 	}
-	o := &ours{bench: b, schema: schema, group: group, batch: batch}
+	o := &ours{bench: b, schema: schema, group: group}
 	o.stager, err = outbox.NewStager(outbox.Config{Schema: schema, Catalog: c, Producer: "bench", Instance: "bench-1", Env: "bench"})
 	return o, err
 }

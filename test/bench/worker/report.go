@@ -29,7 +29,7 @@ type entrant struct {
 
 // compare is the alternating runs.
 func compare(ctx context.Context, b *bench, s settings, r report) error {
-	single, err := b.newOurs(ctx, "journeyman", 1, 0)
+	single, err := b.newOurs(ctx, "journeyman", 1)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func aged(ctx context.Context, b *bench, s settings, r report) error {
 	var two [2]*ours
 	for i, schema := range []string{"empty", "aged"} {
 		var err error
-		if two[i], err = b.newOurs(ctx, schema, 1, 0); err != nil {
+		if two[i], err = b.newOurs(ctx, schema, 1); err != nil {
 			return err
 		}
 		if _, err := b.engine.do(order{Op: "deploy", Type: schema}); err != nil {
@@ -166,7 +166,7 @@ func latency(ctx context.Context, b *bench, s settings, r report) error {
 	if !s.wants("latency") {
 		return nil
 	}
-	o, err := b.newOurs(ctx, "journeyman", 0, 0)
+	o, err := b.newOurs(ctx, "journeyman", 0)
 	if err != nil {
 		return err
 	}
