@@ -8,8 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -20,7 +20,10 @@ import (
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/events/inbox"
 	"github.com/vitrip/journeyman/events/kafka"
+	"github.com/vitrip/journeyman/events/nats"
 	schema "github.com/vitrip/journeyman/events/schema/json"
+	"github.com/vitrip/journeyman/events/webhook"
+	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/sagas"
 	"github.com/vitrip/journeyman/worker"
@@ -33,26 +36,44 @@ const producer = "tour-workers"
 // Suppliers are the base URLs of the companies we buy from.
 type Suppliers struct{ Flight, Hotel, Transfer, Payment string }
 
-// Config says where everything is. Pool, Gateway, Cluster, Brokers, Suppliers and Callback must be set.
+// Config says where everything is. Pool, Gateway, Cluster, Env, Suppliers, Callback
+// and the transport's addresses must be set.
 type Config struct {
 	Pool                 *pgxpool.Pool // domain database and record store
 	Schema, RecordSchema string        // "" = the defaults
 
-	Gateway   string // host:port of the Zeebe gateway's gRPC API
-	Plaintext bool   // without TLS
-	REST      string // base URL of the REST API; "" = orphans cannot be told and are only shown
-	Cluster   string // name of the cluster in our rows (path rule 9)
-	Brokers   []string
-	Env       string // environment, for events
-	Suppliers Suppliers
-	Callback  string // base URL of our API, as suppliers reach it
+	Gateway   string             // host:port of the Zeebe gateway's gRPC API
+	Plaintext bool               // without TLS
+	OAuth     *zeebe.OAuthConfig // credentials for both APIs of the gateway; nil = none
+	REST      string             // base URL of the REST API; "" = orphans cannot be told and are only shown
+	Cluster   string             // name of the cluster in our rows (path rule 9)
+	// Transport is [TransportKafka] or [TransportNATS]; "" = Kafka. The configuration of the other one must be empty.
+	Transport string
+	Brokers   []string     // of Kafka
+	Kafka     kafka.Config // how Kafka is reached beside that: TLS, credentials
+	NATS      nats.Config  // URL must be set for NATS
+	// Replication makes [App.EnsureTopics] create missing topics with so many copies; 0 = topics are somebody else's business.
+	Replication int
+	Env         string // environment, for events
+	Suppliers   Suppliers
+	Callback    string // base URL of our API, as suppliers reach it
 	// CallbackSecret signs callback addresses: at least 16 bytes, the same in every process.
 	CallbackSecret []byte
 
 	Concurrency, MaxJobsActive int           // 0 = 16 and 64
 	JobTimeout, CallTimeout    time.Duration // 0 = the worker's defaults
 	RelayLease                 time.Duration // events of a relay that died wait this long at most; 0 = the relay's default
-	Log                        zerolog.Logger
+	// Webhooks are where partners are told of the end of their operations; nil = they ask.
+	Webhooks webhook.Directory
+	// Limits changes time-outs and retention of operation types by name (spec I5); see [sagas.ReadLimits].
+	Limits map[string]sagas.Limits
+	// BeginWithin, UndoWithin and ManualWithin are when a saga counts as stuck or late (spec S5); 0 = those of [sagas.Config].
+	BeginWithin, UndoWithin, ManualWithin time.Duration
+	// Archive is where operation records go when their retention ends (spec I9), see [Objects]; nil = they stay in the store.
+	Archive sagas.Archive
+	// RetainEvery is how often a retention round runs; 0 = one hour.
+	RetainEvery time.Duration
+	Log         zerolog.Logger
 }
 
 func (c Config) withDefaults() Config {
@@ -61,6 +82,15 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxJobsActive == 0 {
 		c.MaxJobsActive = 64
+	}
+	if c.Transport == "" {
+		c.Transport = TransportKafka
+	}
+	if len(c.Brokers) > 0 {
+		c.Kafka.Brokers = c.Brokers
+	}
+	if c.RetainEvery == 0 {
+		c.RetainEvery = time.Hour
 	}
 	return c
 }
@@ -78,10 +108,17 @@ func (c Config) check() error {
 			errs = append(errs, fmt.Errorf("app: %s is empty", f.name))
 		}
 	}
-	if len(c.Brokers) == 0 {
-		errs = append(errs, errors.New("app: Brokers is empty"))
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"RetainEvery", c.RetainEvery}, {"RelayLease", c.RelayLease}, {"JobTimeout", c.JobTimeout}, {"CallTimeout", c.CallTimeout},
+	} {
+		if d.value < 0 {
+			errs = append(errs, fmt.Errorf("app: %s is %v, want more than 0", d.name, d.value))
+		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.checkTransport()...)...)
 }
 
 // App is the application, connected but not running. Close it.
@@ -89,11 +126,15 @@ type App struct {
 	cfg     Config
 	catalog *events.Catalog
 	conn    *zeebe.Conn
-	bus     *kafka.Client
+	token   func(context.Context) (string, error) // for the REST API; nil = none
+	bus     bus
 	stager  *outbox.Stager
 	queue   *zeebe.Queue
 	sagas   *sagas.Sagas
+	hooks   *webhook.Webhooks // nil = none
 	worker  *worker.Worker
+	relay   atomic.Pointer[outbox.Relay] // of this process, once it runs
+	gauges  gauges
 }
 
 // New connects the parts. It does not touch the network beyond that: what cannot be reached shows when it is used.
@@ -129,10 +170,19 @@ func New(cfg Config) (_ *App, err error) {
 	if err := a.stager.Declare(emits()...); err != nil {
 		return nil, err
 	}
-	if a.conn, err = zeebe.Dial(zeebe.Config{Address: cfg.Gateway, Plaintext: cfg.Plaintext, Cluster: cfg.Cluster, Log: cfg.Log}); err != nil {
+	gateway := zeebe.Config{Address: cfg.Gateway, Plaintext: cfg.Plaintext, Cluster: cfg.Cluster, Log: cfg.Log}
+	if cfg.OAuth != nil {
+		tokens, err := zeebe.OAuth(*cfg.OAuth)
+		if err != nil {
+			return nil, err
+		}
+		gateway.Token, gateway.Rejected, a.token = tokens.Token, tokens.Rejected, tokens.Token
+	}
+	if a.conn, err = zeebe.Dial(gateway); err != nil {
 		return nil, err
 	}
-	if a.bus, err = kafka.New(kafka.Config{Brokers: cfg.Brokers}); err != nil {
+	if a.bus, err = cfg.openBus(); err != nil {
+		a.bus = nil // a nil client in an interface is not nil
 		return nil, err
 	}
 	if a.queue, err = zeebe.NewQueue(cfg.Schema, cfg.Cluster); err != nil {
@@ -161,11 +211,40 @@ func (a *App) Subscriber() events.Subscriber { return a.bus }
 
 // Work runs a worker process until ctx ends, then drains: jobs, recorded answers, the relay, the sweeps of the sagas.
 func (a *App) Work(ctx context.Context) error {
-	relay, err := outbox.NewRelay(a.cfg.Pool, publisher(a.bus), outbox.RelayConfig{Schema: a.cfg.Schema, Lease: a.cfg.RelayLease, Stager: a.stager, Log: a.cfg.Log})
+	all, err := a.loops()
 	if err != nil {
 		return err
 	}
-	return together(ctx, map[string]func(context.Context) error{"worker": a.worker.Run, "relay": relay.Run, "sagas": a.sagas.Run})
+	all["worker"] = a.worker.Run
+	return together(ctx, all)
+}
+
+// Relay runs what [App.Work] runs, but for the workers: events are published, sagas swept, webhooks sent, records archived. A
+// sandbox needs no more.
+func (a *App) Relay(ctx context.Context) error {
+	all, err := a.loops()
+	if err != nil {
+		return err
+	}
+	return together(ctx, all)
+}
+
+func (a *App) loops() (map[string]func(context.Context) error, error) {
+	relay, err := outbox.NewRelay(a.cfg.Pool, publisher(a.bus), outbox.RelayConfig{Schema: a.cfg.Schema, Lease: a.cfg.RelayLease, Stager: a.stager, Log: a.cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	a.relay.Store(relay)
+	all := map[string]func(context.Context) error{"relay": relay.Run, "sagas": a.sagas.Run}
+	if a.hooks != nil {
+		all["webhooks"] = a.hooks.Run
+	}
+	if a.cfg.Archive != nil {
+		all["retention"] = func(ctx context.Context) error {
+			return a.sagas.RunRetention(ctx, sagas.Retention{Archive: a.cfg.Archive}, a.cfg.RetainEvery)
+		}
+	}
+	return all, nil
 }
 
 // Record runs the consumer that moves the operation records, which the API answers from, until ctx ends.
@@ -193,26 +272,13 @@ func together(ctx context.Context, all map[string]func(context.Context) error) e
 	return g.Wait()
 }
 
+func (a *App) schema() string { return postgres.SchemaOr(a.cfg.Schema) }
+
 func (a *App) recordSchema() string {
 	if a.cfg.RecordSchema == "" {
 		return sagas.DefaultRecordSchema
 	}
 	return a.cfg.RecordSchema
-}
-
-// API is the HTTP API for partners, by static bearer token, with the addresses that suppliers call back.
-func (a *App) API(tokens map[string]sagas.Principal) (http.Handler, error) {
-	auth, err := sagas.NewStaticTokens(tokens)
-	if err != nil {
-		return nil, err
-	}
-	operations, err := a.sagas.Handler(sagas.HTTPConfig{Auth: auth})
-	if err != nil {
-		return nil, err
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/", operations)
-	return mux, a.callbacks(mux)
 }
 
 // FlushCommands writes down, until ctx ends, which of the commands that the API sent were acknowledged. A process

@@ -12,6 +12,7 @@ import (
 	"github.com/vitrip/journeyman/events/deadletter"
 	"github.com/vitrip/journeyman/events/inbox"
 	"github.com/vitrip/journeyman/events/replay"
+	"github.com/vitrip/journeyman/events/webhook"
 	"github.com/vitrip/journeyman/operator"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/sagas"
@@ -71,6 +72,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, schema, recordSchema strin
 		{recordSchema, func(ctx context.Context, s string) error { return inbox.Migrate(ctx, pool, s) }},
 		{recordSchema, func(ctx context.Context, s string) error { return deadletter.Migrate(ctx, pool, s) }},
 		{recordSchema, func(ctx context.Context, s string) error { return sagas.MigrateRecords(ctx, pool, s) }},
+		{recordSchema, func(ctx context.Context, s string) error { return webhook.Migrate(ctx, pool, s) }},
 		{schema, func(ctx context.Context, s string) error { return migrateTravel(ctx, pool, s) }},
 	}
 	for _, m := range steps {

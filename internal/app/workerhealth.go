@@ -25,18 +25,15 @@ type workerHealth struct {
 	Unserved []string     `json:"unserved"` // job types with jobs that nobody takes
 }
 
-// WorkerHandler serves how the workers of this process do: GET /health as JSON, GET /metrics for Prometheus. Both answer from
-// memory, and hold no payload.
+// WorkerHandler serves how the workers of this process do: GET /health as JSON, GET /metrics for Prometheus, see
+// [App.MetricsHandler]. Neither holds a payload.
 func (a *App) WorkerHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(shown(a.worker.Health())) // the caller is gone, or it went well
 	})
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_ = a.worker.Health().WriteMetrics(w)
-	})
+	mux.Handle("GET /metrics", a.MetricsHandler())
 	return mux
 }
 

@@ -165,7 +165,7 @@ Start with "journeyman demo".`,
 	root.SetErr(s.Err)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		newDemo(s), newRun(s), newEngine(s), newMigrate(s), newBPMN(s), newEvents(s), newGenerate(s), newNew(s), newTest(s), newVersion(s), newExitCodes(),
+		newDemo(s), newRun(s), newAPI(s), newEngine(s), newMigrate(s), newBPMN(s), newEvents(s), newGenerate(s), newNew(s), newTest(s), newVersion(s), newExitCodes(),
 	)
 	root.AddCommand(operatorCommands(s)...)
 	return root

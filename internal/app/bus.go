@@ -1,0 +1,70 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/kafka"
+	"github.com/vitrip/journeyman/events/nats"
+)
+
+// The transports that relay and consumers run on (spec O3, Z1).
+const (
+	TransportKafka = "kafka"
+	TransportNATS  = "nats"
+)
+
+// bus is one connection that publishes, consumes and makes topics.
+type bus interface {
+	events.Publisher
+	events.Subscriber
+	events.Admin
+	Close() error
+}
+
+// checkTransport names what is missing for the transport, or stands there for the other one.
+func (c Config) checkTransport() []error {
+	var errs []error
+	switch c.Transport {
+	case TransportKafka:
+		if len(c.Kafka.Brokers) == 0 {
+			errs = append(errs, fmt.Errorf("app: Brokers is empty, want the brokers of transport %s", TransportKafka))
+		}
+		if c.NATS.URL != "" {
+			errs = append(errs, fmt.Errorf("app: NATS.URL is set, but the transport is %s", TransportKafka))
+		}
+	case TransportNATS:
+		if c.NATS.URL == "" {
+			errs = append(errs, fmt.Errorf("app: NATS.URL is empty, want the servers of transport %s", TransportNATS))
+		}
+		if len(c.Kafka.Brokers) > 0 {
+			errs = append(errs, fmt.Errorf("app: Brokers is set, but the transport is %s", TransportNATS))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("app: Transport is %q, want %s or %s", c.Transport, TransportKafka, TransportNATS))
+	}
+	if c.Replication < 0 {
+		errs = append(errs, fmt.Errorf("app: Replication is %d, want 1 or more, or 0 to make no topics", c.Replication))
+	}
+	return errs
+}
+
+func (c Config) openBus() (bus, error) {
+	if c.Transport == TransportNATS {
+		return nats.New(c.NATS)
+	}
+	return kafka.New(c.Kafka)
+}
+
+// EnsureTopics makes the topics of the catalog that are missing, with the catalog's partitions and retention and the copies of
+// Config.Replication, and refuses those that differ (spec O3). It does nothing when Replication is 0.
+func (a *App) EnsureTopics(ctx context.Context) error {
+	if a.cfg.Replication == 0 {
+		return nil
+	}
+	if err := a.bus.EnsureTopics(ctx, a.cfg.Replication, a.catalog.Topics()...); err != nil {
+		return fmt.Errorf("topics: %w", err)
+	}
+	return nil
+}
