@@ -4,6 +4,8 @@ CACHE ?= $(or $(JOURNEYMAN_CACHE),/var/tmp/journeyman-cache)
 GOLANGCI_VERSION := v2.12.2
 GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
 DEMO_ARGS ?=
+BENCH ?=
+BENCH_ARGS ?=
 
 .PHONY: help demo test check ci clients kafka mutants soak fmt lint vet bpmn-lint rules demo-audit bench fuzz build clean
 
@@ -36,8 +38,9 @@ fmt: ## format
 vet: ## go vet
 	go vet ./...
 
-lint: $(GOLANGCI) ## golangci-lint
+lint: $(GOLANGCI) ## golangci-lint, also on the benchmarks' own module
 	$(GOLANGCI) run ./...
+	cd test/bench && $(GOLANGCI) run ./...
 
 $(GOLANGCI):
 	@echo "installing golangci-lint $(GOLANGCI_VERSION) into $(CACHE)/bin (about 3 minutes, once)"
@@ -57,7 +60,7 @@ clients: ## official clients of npm and Maven, FEEL and BPMN validators, against
 	JOURNEYMAN_CACHE=$(CACHE) go test -count=1 -timeout 15m -tags clients ./test/clients/... ./test/feel/...
 
 kafka: setup-postgres ## transport suite, relay order and loss, inbox on a real Apache Kafka (Java 17; Maven once), two minutes
-	JOURNEYMAN_CACHE=$(CACHE) go run ./test/kafka go test -count=1 -p 1 -timeout 10m -tags kafka ./events/kafka ./events/inbox ./outbox
+	JOURNEYMAN_CACHE=$(CACHE) go run ./test/kafka go test -count=1 -p 1 -timeout 10m -tags kafka ./events/kafka ./events/inbox ./events/replay ./events/deadletter ./outbox
 
 demo-audit: build ## run the demo and check its summary
 	test/demo/audit.sh
@@ -69,8 +72,14 @@ setup-postgres: ## install Debian's PostgreSQL when no server program is found
 fuzz: ## each fuzz target for 20 s
 	test/fuzz.sh
 
-bench: ## measure, as ratios inside one run
+bench: setup-postgres ## measure, as ratios inside one run; BENCH=worker, relay or engine prints one JSON object, alone all small benchmarks run
+ifeq ($(BENCH),)
 	go test -run '^$$' -bench . -benchmem ./...
+else ifeq ($(BENCH),engine)
+	go run ./test/enginebench $(BENCH_ARGS)
+else
+	cd test/bench && go run ./$(BENCH) $(BENCH_ARGS)
+endif
 
 clean: ## remove what builds made
 	rm -rf bin

@@ -5,6 +5,6 @@ cd "$(dirname "$0")/.."
 for file in $(git ls-files '*_test.go' | xargs grep -l '^func Fuzz'); do
     for target in $(grep -oE '^func Fuzz[A-Za-z0-9_]+' "$file" | awk '{print $2}'); do
         echo "== $file $target"
-        go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-20s}" "./$(dirname "$file")"
+        go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-20s}" -fuzzminimizetime 10x "./$(dirname "$file")"
     done
 done
