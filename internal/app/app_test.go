@@ -11,12 +11,16 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/nats"
 	"github.com/vitrip/journeyman/internal/app"
 	"github.com/vitrip/journeyman/internal/postgres/pgtest"
 	"github.com/vitrip/journeyman/sagas"
 )
 
 func TestMain(m *testing.M) {
+	if dsn := os.Getenv(envRelay); dsn != "" {
+		relayChild(dsn)
+	}
 	code := pgtest.Main(m)
 	if err := goleak.Find(); err != nil && code == 0 {
 		_, _ = os.Stderr.WriteString(err.Error() + "\n")
@@ -43,11 +47,11 @@ func TestCatalog(t *testing.T) {
 
 func TestNew_refusesAllAtOnce(t *testing.T) {
 	t.Parallel()
-	_, err := app.New(app.Config{})
+	_, err := app.New(app.Config{NATS: nats.Config{URL: "nats://127.0.0.1:1"}, Replication: -1, RetainEvery: -1})
 	if err == nil {
 		t.Fatal("an empty configuration was taken")
 	}
-	for _, field := range []string{"Pool", "Gateway", "Cluster", "Env", "Callback", "Suppliers.Flight", "Suppliers.Payment", "Brokers"} {
+	for _, field := range []string{"Pool", "Gateway", "Cluster", "Env", "Callback", "Suppliers.Flight", "Suppliers.Payment", "Brokers", "NATS.URL", "Replication", "RetainEvery"} {
 		if !strings.Contains(err.Error(), field) {
 			t.Errorf("the error does not name %s: %v", field, err)
 		}
