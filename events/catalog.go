@@ -40,7 +40,10 @@ type Entry struct {
 	IdempotencyKey string // DedupMessageID, DedupOperationID or DedupData
 	RetentionDays  int
 	Financial      bool
-	Schema         any // JSON Schema of the data part as written, nil for none; checked by [Schemas]
+	Format         Format // language of Schema
+	Wire           Wire   // what the body is
+	Schema         any    // as written, nil for none: JSON Schema, an Avro schema, or the text of a .proto file; checked by [Schemas]
+	Message        string // full name of the Protobuf message; "" means the only one of the text
 	Retry          []time.Duration
 	PoisonedAfter  int // attempts after which a message goes to the DLQ
 	DLQ            string
@@ -171,7 +174,7 @@ func (c *Catalog) Complete() error {
 			want string
 		}{
 			{"consumers", len(e.Consumers) > 0, "at least one"},
-			{"schema", e.Schema != nil, "a JSON Schema of the data"},
+			{"schema", e.Schema != nil, "a schema of the data"},
 			{"operator_action", strings.TrimSpace(e.OperatorAction) != "", "what the operator does with a dead letter"},
 			{"pii", strings.TrimSpace(e.PII) != "", `"none", or who agreed to what`},
 		} {

@@ -35,7 +35,10 @@ type entryFile struct {
 	IdempotencyKey string      `yaml:"idempotency_key"`
 	RetentionDays  *int        `yaml:"retention_days"`
 	Financial      bool        `yaml:"financial"`
+	Format         Format      `yaml:"format"`
+	Wire           Wire        `yaml:"wire"`
 	Schema         any         `yaml:"schema"`
+	Message        string      `yaml:"message"`
 	Retry          *[]string   `yaml:"retry"`
 	PoisonedAfter  *int        `yaml:"poisoned_after"`
 	DLQ            string      `yaml:"dlq"`
@@ -63,7 +66,7 @@ var topicName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`) //nolint:gochecknog
 // partition_key businessKey, idempotency_key messageId, for commands
 // data.idempotencyKey (spec D2), retention by class (spec Z13), retry
 // [DefaultRetry], poisoned_after one more than the schedule's length, dlq
-// [DefaultDLQ], topic [Topic], partitions [DefaultPartitions], order_scope
+// [DefaultDLQ], format json, wire envelope, for Avro and Protobuf confluent, topic [Topic], partitions [DefaultPartitions], order_scope
 // "topic" for class saga and none for others. encryption says for each class
 // how its bodies are kept (see [Encryption]); a class that is left out is not encrypted.
 // What has no default may be left out; [Catalog.Complete] asks for it.
@@ -139,7 +142,7 @@ func (f entryFile) entry(p *problems, i int, c *Catalog) Entry {
 	e := Entry{
 		Type: f.Type, Version: or(f.Version, 1), Kind: f.Kind, Class: f.Class, Owner: f.Owner, Producers: f.Producers,
 		Consumers: f.Consumers, Exceptions: f.Exceptions, PartitionKey: f.PartitionKey, IdempotencyKey: f.IdempotencyKey,
-		Financial: f.Financial, Schema: f.Schema, DLQ: f.DLQ, OperatorAction: f.OperatorAction, PII: f.PII,
+		Financial: f.Financial, Format: f.Format, Wire: f.Wire, Schema: f.Schema, Message: f.Message, DLQ: f.DLQ, OperatorAction: f.OperatorAction, PII: f.PII,
 		Topic: f.Topic, Partitions: or(f.Partitions, DefaultPartitions), Retry: DefaultRetry(), OrderScope: f.OrderScope,
 	}
 	who := fmt.Sprintf("messages[%d]", i)
@@ -154,6 +157,8 @@ func (f entryFile) entry(p *problems, i int, c *Catalog) Entry {
 	}
 	setDefault(&e.IdempotencyKey, DedupMessageID)
 	setDefault(&e.DLQ, DefaultDLQ)
+	setDefault(&e.Format, FormatJSON)
+	setDefault(&e.Wire, e.Format.wire())
 	setDefault(&e.Topic, Topic(e.Type, e.Version))
 	if e.Class == ClassSaga {
 		setDefault(&e.OrderScope, scopeOfTopic)
@@ -175,6 +180,10 @@ func (f entryFile) entry(p *problems, i int, c *Catalog) Entry {
 		"idempotency_key %q, want %s, %s or %s", e.IdempotencyKey, DedupMessageID, DedupOperationID, DedupData)
 	wrong(e.Kind != KindCommand || e.IdempotencyKey != DedupMessageID, "idempotency_key %q of a command, want %s or %s: a command that is sent again has another messageId",
 		e.IdempotencyKey, DedupData, DedupOperationID)
+	wrong(slices.Contains([]Format{FormatJSON, FormatAvro, FormatProtobuf}, e.Format), "format %q, want %s, %s or %s", e.Format, FormatJSON, FormatAvro, FormatProtobuf)
+	wrong(e.Wire == WireConfluent || e.Wire == WireEnvelope && e.Format == FormatJSON, "wire %q, want %s, or %s with format %s", e.Wire, WireConfluent, WireEnvelope, FormatJSON)
+	wrong(e.Wire != WireConfluent || e.Schema != nil, "schema: missing, want one: wire %s names it in each message", WireConfluent)
+	wrong(e.Message == "" || e.Format == FormatProtobuf, "message %q, want none: only format %s has it", e.Message, FormatProtobuf)
 	wrong(e.OrderScope == "" || topicName.MatchString(e.OrderScope) && len(e.OrderScope) <= maxName, "order_scope %q, want %q or a name of up to %d of a-z, 0-9, '.', '_', '-'", e.OrderScope, scopeOfTopic, maxName)
 	wrong(e.OrderScope == "" || e.Class.Ordered(), "order_scope %q, want none: class %s promises no order", e.OrderScope, e.Class)
 	wrong(e.RetentionDays >= 1, "retention_days %d, want 1 or more", e.RetentionDays)
@@ -199,6 +208,14 @@ func (f entryFile) entry(p *problems, i int, c *Catalog) Entry {
 	e.PoisonedAfter = or(f.PoisonedAfter, len(e.Retry)+1)
 	wrong(e.PoisonedAfter >= 1 && e.PoisonedAfter <= len(e.Retry)+1, "poisoned_after %d, want 1 to %d, one more than the delays of retry", e.PoisonedAfter, len(e.Retry)+1)
 	return e
+}
+
+// wire is how bodies of a format travel where the entry does not say.
+func (f Format) wire() Wire {
+	if f == FormatJSON {
+		return WireEnvelope
+	}
+	return WireConfluent
 }
 
 func or[T any](p *T, otherwise T) T {

@@ -67,6 +67,7 @@ func TestParseCatalog_Defaults(t *testing.T) {
 		Type: "tour.booking.confirmed", Version: 1, Kind: events.KindEvent, Class: events.ClassDomain, Owner: "tour",
 		Producers: []string{"tour-workers", "payment-workers"}, Consumers: []string{"booking-view"}, PartitionKey: "businessKey", IdempotencyKey: events.DedupMessageID,
 		RetentionDays: 365, Retry: events.DefaultRetry(), PoisonedAfter: 7, DLQ: events.DefaultDLQ, Topic: "tour.booking.confirmed.v1", Partitions: 4,
+		Format: events.FormatJSON, Wire: events.WireEnvelope,
 	}
 	if !ok {
 		t.Fatal("entry is missing")

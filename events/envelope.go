@@ -93,7 +93,11 @@ func (e Envelope) Render() ([]byte, error) {
 }
 
 // Finalise completes a rendered body with the time and the sequence of its row.
+// A framed body ([WireConfluent]) is complete: both travel in its headers.
 func Finalise(rendered []byte, occurredAt time.Time, sequence int64) ([]byte, error) {
+	if Framed(rendered) {
+		return rendered, nil
+	}
 	if len(rendered) < 4 || rendered[0] != '{' || !bytes.HasSuffix(rendered, []byte("}}")) {
 		return nil, errors.New("stored body is not a rendered envelope")
 	}
@@ -118,22 +122,7 @@ func ParseEnvelope(body []byte) (Envelope, error) {
 	if err := json.Unmarshal(body, &e); err != nil {
 		return e, fmt.Errorf("message body: %w", err)
 	}
-	var wrong []string
-	if !ValidID(e.MessageID) {
-		wrong = append(wrong, "messageId (want a UUID)")
-	}
-	if e.MessageKind != KindEvent && e.MessageKind != KindCommand {
-		wrong = append(wrong, `messageKind (want "event" or "command")`)
-	}
-	if e.MessageType == "" {
-		wrong = append(wrong, "messageType")
-	}
-	if e.MessageVersion < 1 {
-		wrong = append(wrong, "messageVersion (want 1 or more)")
-	}
-	if e.Metadata.BusinessKey == "" {
-		wrong = append(wrong, "metadata.businessKey")
-	}
+	wrong := e.lacks("messageId", "messageKind", "messageType", "messageVersion", "metadata.businessKey")
 	if len(wrong) > 0 {
 		return e, fmt.Errorf("message body: missing or bad: %s", strings.Join(wrong, ", "))
 	}

@@ -19,7 +19,7 @@ type Schemas struct {
 	byType map[string]*jsonschema.Schema
 }
 
-// Compile compiles the schema of every entry that has one and refuses, all at
+// Compile compiles the schema of every entry of format json that has one and refuses, all at
 // once, schemas that are wrong, that are not written into the catalog, or that
 // refer to another document: nothing is fetched.
 //
@@ -30,7 +30,7 @@ func Compile(catalog *events.Catalog) (*Schemas, error) {
 	s := &Schemas{byType: map[string]*jsonschema.Schema{}}
 	var errs []error
 	for _, e := range catalog.Entries() {
-		if e.Schema == nil {
+		if e.Schema == nil || e.Format != events.FormatJSON {
 			continue
 		}
 		compiled, err := compile(e.Schema)
