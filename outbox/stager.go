@@ -35,6 +35,7 @@ type Config struct {
 	Env      string          // environment name for the header env, required
 	MaxBytes int             // largest message in bytes, 0 means DefaultMaxBytes
 	Schemas  events.Schemas  // checks the data of each message, nil means that data is not checked
+	Codec    events.Codec    // writes the bodies of types of wire confluent; required when this service may stage one
 	Keys     seal.Keys       // required when the catalog encrypts a class
 	Emits    []string        // every type this service stages: one that is missing in the catalog, or is another domain's, refuses to start, and no other is staged; empty means that types are checked when they are staged
 
@@ -76,6 +77,7 @@ func NewStager(cfg Config) (*Stager, error) {
 		errs = append(errs, fmt.Errorf("shed above %d, want 1 or more", cfg.ShedAbove))
 	}
 	errs = append(errs, checkClasses(cfg)...)
+	errs = append(errs, cfg.checkCodec()...)
 	if cfg.MaxBytes < 1000 {
 		errs = append(errs, fmt.Errorf("max bytes %d, want at least 1000", cfg.MaxBytes))
 	}
@@ -169,7 +171,8 @@ func (s *Stager) Queue(b *pgx.Batch, o events.Origin, msgs []events.Message, key
 func (s *Stager) SeqSQL() string { return s.sql.seq }
 
 // Wake tells relays of this process that a transaction with staged messages
-// has committed. It never blocks. Relays in other processes find rows by polling.
+// has committed. It never blocks. Relays in other processes hear it from a
+// [Ringer], or find the rows by polling.
 func (s *Stager) Wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,13 +227,18 @@ func (s *Stager) prepare(o events.Origin, m events.Message, n int) (row, error) 
 	if err != nil {
 		return row{}, fmt.Errorf("message type %s v%d: data: %w", m.Type, m.Version, err)
 	}
-	if s.cfg.Schemas != nil {
-		if err := s.cfg.Schemas.Check(m.Type, m.Version, data); err != nil {
-			return row{}, fmt.Errorf("message type %s v%d: %w", m.Type, m.Version, err)
-		}
+	framed, err := s.frame(e, data)
+	if err != nil {
+		return row{}, fmt.Errorf("message type %s v%d: %w", m.Type, m.Version, err)
 	}
 	r := row{Message: m, entry: e, id: messageID(o, m, n)}
 	r.headers = s.headers(o, r)
+	env := s.envelope(o, r, data)
+	if framed != nil {
+		for _, h := range env.RestHeaders(e.Format, idempotencyKey(e, data)) {
+			r.headers = append(r.headers, h.Name, h.Value)
+		}
+	}
 	for i, h := range r.headers {
 		if !utf8.ValidString(h) || strings.ContainsRune(h, 0) {
 			return row{}, fmt.Errorf("message type %s v%d: header %s: holds NUL or is not UTF-8", m.Type, m.Version, r.headers[i-i%2])
@@ -239,8 +247,10 @@ func (s *Stager) prepare(o events.Origin, m events.Message, n int) (row, error) 
 	if !utf8.ValidString(o.OperationID) || strings.ContainsRune(o.OperationID, 0) {
 		return row{}, fmt.Errorf("message type %s v%d: operation id holds NUL or is not UTF-8", m.Type, m.Version)
 	}
-	if r.body, err = s.body(o, r, data); err != nil {
-		return row{}, err
+	if r.body = framed; framed == nil {
+		if r.body, err = env.Render(); err != nil {
+			return row{}, err
+		}
 	}
 	if m.Corrects != "" && strings.EqualFold(m.Corrects, r.id) {
 		return row{}, fmt.Errorf("message type %s v%d: corrects itself; a correction is a message of its own", m.Type, m.Version)
@@ -302,7 +312,7 @@ func (s *Stager) data(e events.Entry, o events.Origin, m events.Message) (json.R
 	return json.Marshal(fields)
 }
 
-func (s *Stager) body(o events.Origin, r row, data json.RawMessage) ([]byte, error) {
+func (s *Stager) envelope(o events.Origin, r row, data json.RawMessage) events.Envelope {
 	instance := ""
 	if o.ProcessInstanceKey != 0 {
 		instance = strconv.FormatInt(o.ProcessInstanceKey, 10)
@@ -314,7 +324,7 @@ func (s *Stager) body(o events.Origin, r row, data json.RawMessage) ([]byte, err
 			BusinessKey: r.BusinessKey, CorrelationID: o.CorrelationID, OperationID: o.OperationID, ProcessInstanceID: instance,
 			EventClass: r.entry.Class, HTTPIdempotencyKey: o.HTTPIdempotencyKey, Corrects: r.Corrects, Replay: o.Replay,
 		},
-	}.Render()
+	}
 }
 
 // headers are those that do not depend on the committed row; the relay adds occurred_at and sequence.

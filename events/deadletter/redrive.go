@@ -165,7 +165,7 @@ func (d *Desk) redrive(ctx context.Context, tx pgx.Tx, r Request, m inbox.Dead, 
 func (d *Desk) mayGo(ctx context.Context, tx pgx.Tx, m inbox.Dead, outOfOrder, explicit bool) (ordered bool, err error) {
 	ordered = true
 	if body, err := m.Clear(d.cfg.Keys); err == nil {
-		if env, err := events.ParseEnvelope(body); err == nil && env.Metadata.EventClass.Valid() {
+		if env, err := events.ParseRecord(events.Record{Key: m.BusinessKey, Headers: m.Headers, Body: body}); err == nil && env.Metadata.EventClass.Valid() {
 			ordered = env.Metadata.EventClass.Ordered()
 		}
 	}
@@ -300,7 +300,7 @@ func (d *Desk) mend(m inbox.Dead, id string, data json.RawMessage) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	env, err := events.ParseEnvelope(body)
+	env, err := events.ParseRecord(events.Record{Key: m.BusinessKey, Headers: m.Headers, Body: body})
 	if err != nil {
 		return nil, fmt.Errorf("cannot be edited: %w", err)
 	}
@@ -312,6 +312,10 @@ func (d *Desk) mend(m inbox.Dead, id string, data json.RawMessage) ([]byte, erro
 		if err := d.cfg.Schemas.Check(env.MessageType, env.MessageVersion, data); err != nil {
 			return nil, err
 		}
+	}
+	if events.Framed(body) { // its group reads the envelope form as well
+		env.Metadata.Corrects, env.MessageID, env.Data = env.MessageID, id, data
+		return json.Marshal(env)
 	}
 	// By fields as they came, so that fields we do not know stay.
 	var fields, meta map[string]json.RawMessage

@@ -56,6 +56,7 @@ func (i *Inbox) receive(ctx context.Context, d events.Delivery, tries int) error
 	if err != nil {
 		return i.bury(ctx, m, outcome.Classify(err))
 	}
+	i.read(ctx, &m)
 	conn, err := i.db.Acquire(ctx)
 	if err != nil {
 		return err
@@ -104,6 +105,7 @@ func (i *Inbox) begin(ctx context.Context, conn *pgxpool.Conn, m *message) (stan
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
 	b.Queue("SET LOCAL lock_timeout = '5s'")
+	b.Queue(i.idle)
 	behind := false
 	if m.retry == 0 && m.entry.Class.Ordered() && !m.order.strict {
 		b.Queue(i.sql.behind, i.cfg.Group, m.Key).QueryRow(func(row pgx.Row) error { return row.Scan(&behind) })
@@ -234,12 +236,14 @@ func (i *Inbox) commitTx(ctx context.Context, conn *pgxpool.Conn, b *pgx.Batch) 
 
 // handle runs the handler with its deadline and turns all its ways to end into an outcome.
 func (i *Inbox) handle(ctx context.Context, conn *pgxpool.Conn, tx *outbox.Tx, m message) (*outcome.Error, error) {
+	if m.unread != nil {
+		return outcome.Classify(m.unread), nil
+	}
 	if m.replay.refused {
 		return outcome.Fatalf(ReasonReplay, "the handler of %s does not take replays", m.env.MessageType), nil
 	}
 	hctx, cancel := context.WithTimeout(ctx, i.cfg.HandlerTimeout)
 	defer cancel()
-	received := events.Received{Envelope: m.env, Position: m.Position, Attempt: m.attempts + 1, Replay: m.env.Metadata.Replay || m.replay.ID != "", ReplayID: m.replay.ID}
 	err := func() (err error) {
 		defer func() {
 			if v := recover(); v != nil {
@@ -247,7 +251,7 @@ func (i *Inbox) handle(ctx context.Context, conn *pgxpool.Conn, tx *outbox.Tx, m
 				err = outcome.Panicked(v)
 			}
 		}()
-		return m.route.Handler(hctx, tx, received)
+		return m.route.Handler(hctx, tx, m.received())
 	}()
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // the drain's time is up: no attempt
@@ -265,6 +269,11 @@ func (i *Inbox) handle(ctx context.Context, conn *pgxpool.Conn, tx *outbox.Tx, m
 		tx.Truncate(0)
 	}
 	return outcome.Classify(err), nil
+}
+
+// received is the message as its handler gets it.
+func (m message) received() events.Received {
+	return events.Received{Envelope: m.env, Position: m.Position, Attempt: m.attempts + 1, Replay: m.env.Metadata.Replay || m.replay.ID != "", ReplayID: m.replay.ID}
 }
 
 func (i *Inbox) tell(m message, class outcome.Class, start time.Time) {

@@ -26,6 +26,16 @@
 // [Config].GapLimit until [Desk.AcceptGap]; nothing passes a dead letter of its order.
 // Bodies rest encrypted where the catalog says so. See docs/event-classes.md.
 //
+// # Bodies of wire confluent
+//
+// The envelope of such a message is in its headers, and Config.Codec reads its
+// data before the handler runs; the handler sees JSON as ever. A body that its
+// schema cannot read, or that names none, goes to inbox_dead at once as
+// "schema". An id that the registry does not know is RETRYABLE by the catalog's
+// schedule and then dead as "schema_id". A registry that is down is nobody's
+// failed attempt: messages of known schemas are handled, others wait in inbox_retry
+// as long as it takes. Repeats are compared by the body's bytes.
+//
 // An outage of the database is nobody's failed attempt: the consumer pauses
 // and goes on when the database is back.
 package inbox

@@ -31,7 +31,10 @@ type Route struct {
 	Types    []string // patterns with "*" (see events.Match), each must fit a type in the catalog
 	Versions []int    // versions the handler knows; others go to inbox_dead with an alert (spec E6). Empty means 1
 	Handler  Handler
+	Batch    BatchHandler // in place of Handler: takes several messages at a time; must not emit
 	Replay   ReplayPolicy // what the handler does with messages that it may have handled before; the zero value refuses them
+
+	no int // tells routes apart
 }
 
 // Config configures an [Inbox]. Group, Catalog and Concurrency must be set.
@@ -41,12 +44,14 @@ type Config struct {
 	Schema  string          // PostgreSQL schema, "" means "journeyman"
 	DedupBy DedupBy         // "" means what the catalog says for the type
 	Stager  *outbox.Stager  // required when handlers emit: a handler that emits without is FATAL
+	Codec   events.Codec    // reads bodies of wire confluent; required when a route takes one
 	Keys    seal.Keys       // required when the catalog encrypts a class
 	Emits   []string        // types that the handlers emit: one that Stager may not stage refuses to start
 
 	Concurrency    int           // handlers at once, at least 1; a key is handled by one at a time
 	MaxInFlight    int           // records fetched and not finished, 0 means 16 per handler
-	HandlerTimeout time.Duration // deadline of one handler, 0 means 10 s
+	HandlerTimeout time.Duration // deadline of one handler, 0 means 10 s; a transaction whose process stands still is ended by the server five seconds later
+	Batch          int           // messages that may share a transaction, 0 means 64, 1 switches that off; handlers do not notice
 	CommitEvery    time.Duration // how often offsets are committed, 0 means 100 ms
 	Sweep          time.Duration // how often due retries are looked for, 0 means 500 ms
 	Keep           time.Duration // how long inbox rows are kept, 0 means 30 days; at least 14 days (spec D2)
@@ -91,9 +96,17 @@ type Inbox struct {
 	routes map[string]Route // by message type
 	scopes map[string]bool  // order scopes of the routes' types
 	pause  pause
+	groups groupStatements
+	gate   *gate
+	singly atomic.Int64 // until when each message has a transaction of its own, in Unix nanoseconds
+	idle   string       // statement that bounds how long a transaction may stand still
 
 	running atomic.Bool
 }
+
+// idleGrace is how long after its handler's deadline the server ends a
+// transaction that stands still: a process that was stopped must not hold its message, and others of its key, for ever.
+const idleGrace = 5 * time.Second
 
 const minKeep = 14 * 24 * time.Hour
 
@@ -104,6 +117,8 @@ const minKeep = 14 * 24 * time.Hour
 func New(sub events.Subscriber, db *pgxpool.Pool, cfg Config, routes ...Route) (*Inbox, error) {
 	cfg = cfg.withDefaults()
 	i := &Inbox{sub: sub, db: db, cfg: cfg, sql: render(cfg.Schema), order: renderOrder(cfg.Schema), routes: map[string]Route{}, scopes: map[string]bool{}}
+	i.groups, i.gate = renderGroup(cfg.Schema), newGate()
+	i.idle = fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", (cfg.HandlerTimeout + idleGrace).Milliseconds())
 	errs := []error{postgres.CheckSchema(cfg.Schema)}
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -116,6 +131,7 @@ func New(sub events.Subscriber, db *pgxpool.Pool, cfg Config, routes ...Route) (
 	check(cfg.Catalog != nil, "catalog: missing")
 	check(cfg.Catalog == nil || !cfg.Catalog.Encrypts() || cfg.Keys != nil, "keys: missing, and the catalog encrypts a class")
 	check(cfg.Concurrency >= 1, "concurrency %d, want 1 or more", cfg.Concurrency)
+	check(cfg.Batch >= 1 && cfg.Batch <= 1000, "batch %d, want 1 to 1000", cfg.Batch)
 	check(cfg.MaxInFlight >= cfg.Concurrency, "max in flight %d, want at least concurrency, %d", cfg.MaxInFlight, cfg.Concurrency)
 	check(cfg.Keep >= minKeep, "keep %v, want at least %v (spec D2)", cfg.Keep, minKeep)
 	check(slices.Contains([]DedupBy{ByCatalog, ByEventID, ByOperationID}, cfg.DedupBy), "dedup by %q, want %q or %q", cfg.DedupBy, ByEventID, ByOperationID)
@@ -132,7 +148,8 @@ func New(sub events.Subscriber, db *pgxpool.Pool, cfg Config, routes ...Route) (
 		errs = append(errs, cfg.Stager.Declare(cfg.Emits...))
 	}
 	if cfg.Catalog != nil {
-		for _, r := range routes {
+		for n, r := range routes {
+			r.no = n
 			errs = append(errs, i.add(r)...)
 		}
 	}
@@ -147,6 +164,12 @@ func New(sub events.Subscriber, db *pgxpool.Pool, cfg Config, routes ...Route) (
 // add takes a route in. All versions of a type are subscribed to, so that one
 // the handler does not know is noticed.
 func (i *Inbox) add(r Route) (errs []error) {
+	if r.Handler != nil && r.Batch != nil {
+		return []error{fmt.Errorf("route %v: has a handler and a batch handler, want one", r.Types)}
+	}
+	if r.Batch != nil {
+		r.Handler = r.Batch.one
+	}
 	if r.Handler == nil || len(r.Types) == 0 {
 		return []error{fmt.Errorf("route %v: want a handler and at least one type", r.Types)}
 	}
@@ -170,6 +193,9 @@ func (i *Inbox) add(r Route) (errs []error) {
 			}
 			if !slices.Contains(e.Consumers, i.cfg.Group) && !slices.Contains(e.Consumers, "*") {
 				errs = append(errs, fmt.Errorf("type %s v%d: the catalog's consumers do not list %q", e.Type, e.Version, i.cfg.Group))
+			}
+			if err := i.needsCodec(e); err != nil {
+				errs = append(errs, err)
 			}
 			mine[e.Type] = true
 			i.routes[e.Type] = r
@@ -196,6 +222,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Schema == "" {
 		c.Schema = postgres.DefaultSchema
+	}
+	if c.Batch == 0 {
+		c.Batch = 64
 	}
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = 16 * c.Concurrency
@@ -227,6 +256,7 @@ func (i *Inbox) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { i.sweep(ctx, work) })
 	wg.Go(func() { i.purge(ctx) })
+	wg.Go(func() { i.watch(ctx) })
 	wg.Go(func() { i.consume(ctx, work) })
 	go func() { wg.Wait(); close(drained) }()
 	<-ctx.Done()

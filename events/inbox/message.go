@@ -23,6 +23,8 @@ type message struct {
 	route    Route
 	id       string // what identifies a repeat
 	print    []byte // fingerprint of the content
+	framed   []byte // the body, opened, when the envelope travels in headers; nil otherwise
+	unread   error  // why its data could not be read
 	attempts int    // before this one
 	retry    int64  // id in inbox_retry, 0 when it comes from the broker
 	first    time.Time
@@ -32,14 +34,16 @@ type message struct {
 
 // ReasonEnvelope and the others say why a message went to inbox_dead, beside the reasons of package outcome.
 const (
-	ReasonEnvelope = "envelope" // the body is no message
-	ReasonVersion  = "version"  // no handler knows the version (spec E6)
-	ReasonPoisoned = "poisoned" // attempts are used up
-	ReasonEmit     = "emit"     // the handler emitted a message that cannot be staged
-	ReasonGap      = "gap"      // parked: a message before it of its key did not come in time (spec E4)
-	ReasonLate     = "late"     // parked: its key went on without it
-	ReasonNoKey    = "no_key"   // parked: the key of its encryption is missing
-	ReasonSealed   = "sealed"   // its encrypted body was changed, or belongs to another message
+	ReasonEnvelope = "envelope"  // the body is no message
+	ReasonVersion  = "version"   // no handler knows the version (spec E6)
+	ReasonPoisoned = "poisoned"  // attempts are used up
+	ReasonEmit     = "emit"      // the handler emitted a message that cannot be staged
+	ReasonGap      = "gap"       // parked: a message before it of its key did not come in time (spec E4)
+	ReasonLate     = "late"      // parked: its key went on without it
+	ReasonNoKey    = "no_key"    // parked: the key of its encryption is missing
+	ReasonSealed   = "sealed"    // its encrypted body was changed, or belongs to another message
+	ReasonSchema   = "schema"    // its body cannot be read by the schema it names, or names none
+	ReasonSchemaID = "schema_id" // the registry did not come to know the schema it names, by the last attempt
 )
 
 // open parses a delivery. skip means that it is of no concern to this group. An
@@ -52,11 +56,17 @@ func (i *Inbox) open(d events.Delivery) (m message, skip bool, err error) {
 		m.env.MessageID, m.env.MessageType = d.Header(events.HeaderEventID), d.Header(events.HeaderEventType)
 		return m, false, err
 	}
-	m.env, err = events.ParseEnvelope(body)
+	if events.Framed(body) {
+		m.framed = body
+	}
+	m.env, err = events.ParseRecord(events.Record{Key: d.Key, Headers: d.Headers, Body: body})
 	if err != nil {
 		return m, false, &outcome.Error{Class: outcome.Fatal, Reason: ReasonEnvelope, Message: err.Error()}
 	}
 	m.id, m.print = strings.ToLower(m.env.MessageID), fingerprint(m.env)
+	if m.framed != nil { // as it came, so that it is known before and whether or not it can be read
+		m.print = digest(m.env, m.framed)
+	}
 	if m.env.Metadata.BusinessKey != d.Key {
 		return m, false, outcome.Fatalf(ReasonEnvelope, "record key and metadata.businessKey differ")
 	}
@@ -107,7 +117,12 @@ func (i *Inbox) identity(m message) (string, error) {
 		var data struct {
 			Key string `json:"idempotencyKey"`
 		}
-		if err := json.Unmarshal(m.env.Data, &data); err != nil || data.Key == "" {
+		if m.framed != nil {
+			data.Key = m.Header(events.HeaderIdempotencyKey)
+		} else if err := json.Unmarshal(m.env.Data, &data); err != nil {
+			data.Key = ""
+		}
+		if data.Key == "" {
 			return "", fmt.Errorf("%s: data.idempotencyKey is empty, but repeats are recognised by it", m.env.MessageType)
 		}
 		if clean(data.Key) != data.Key {
@@ -121,10 +136,12 @@ func (i *Inbox) identity(m message) (string, error) {
 
 // fingerprint covers what a repeat must have in common: type, version, business
 // key and data in canonical JSON. Times, traces and sequence are not part of it.
-func fingerprint(e events.Envelope) []byte {
+func fingerprint(e events.Envelope) []byte { return digest(e, canonical(e.Data)) }
+
+func digest(e events.Envelope, content []byte) []byte {
 	h := sha256.New()
 	var n [8]byte
-	for _, part := range [][]byte{[]byte(e.MessageType), []byte(strconv.Itoa(e.MessageVersion)), []byte(e.Metadata.BusinessKey), canonical(e.Data)} {
+	for _, part := range [][]byte{[]byte(e.MessageType), []byte(strconv.Itoa(e.MessageVersion)), []byte(e.Metadata.BusinessKey), content} {
 		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
 		h.Write(n[:])
 		h.Write(part)

@@ -20,7 +20,7 @@ func (i *Inbox) sweep(ctx, work context.Context) {
 	unstick := time.Time{}
 	for {
 		more := true
-		for more && ctx.Err() == nil {
+		for more && i.gate.wait(ctx) {
 			var err error
 			if more, err = i.round(ctx, work); err != nil && ctx.Err() == nil {
 				i.cfg.Log.Warn().Err(err).Msg("inbox: sweep of retries")
@@ -60,9 +60,10 @@ func (i *Inbox) round(ctx, work context.Context) (bool, error) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			if ctx.Err() != nil {
+			if !i.gate.enter(ctx, 1) {
 				return
 			}
+			defer i.gate.leave(1)
 			took, err := i.rerun(work, id)
 			mu.Lock()
 			defer mu.Unlock()
@@ -109,8 +110,10 @@ func (i *Inbox) rerun(ctx context.Context, id int64) (took bool, err error) {
 	case bad != nil:
 		return true, i.endRetry(ctx, conn, m, outcome.Classify(bad))
 	}
+	i.read(ctx, &m)
 	b := &pgx.Batch{}
 	b.Queue("SET LOCAL lock_timeout = '5s'")
+	b.Queue(i.idle)
 	state, err := i.enter(ctx, conn, &m, b, nil)
 	if err != nil {
 		return false, err
@@ -159,6 +162,14 @@ func (i *Inbox) endRetry(ctx context.Context, conn *pgxpool.Conn, m message, oc 
 	}
 	defer conn.Release()
 	attempt := m.attempts + 1
+	if outage(oc) {
+		wait := restFor(m.entry)
+		tag, err := conn.Exec(ctx, i.sql.rest, i.cfg.Group, m.retry, m.attempts, cut(oc.Error()), wait)
+		if err == nil && tag.RowsAffected() == 1 {
+			i.tellRetry(m, attempt, wait, oc)
+		}
+		return err
+	}
 	if oc.Class == outcome.Retryable && attempt < m.entry.PoisonedAfter {
 		wait := delay(m.entry, attempt, oc.After)
 		tag, err := conn.Exec(ctx, i.sql.again, i.cfg.Group, m.retry, attempt, cut(oc.Error()), wait)

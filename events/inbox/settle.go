@@ -16,6 +16,17 @@ import (
 // settle writes down the end of an attempt at a message from the broker that did not succeed (spec E7, E8).
 func (i *Inbox) settle(ctx context.Context, m message, oc *outcome.Error) error {
 	attempt := m.attempts + 1
+	if outage(oc) {
+		wait := restFor(m.entry)
+		args, err := i.waiting(m, m.attempts, oc.Error(), &wait)
+		if err == nil {
+			_, err = i.db.Exec(ctx, i.sql.schedule, args...)
+		}
+		if err == nil {
+			i.tellRetry(m, attempt, wait, oc)
+		}
+		return err
+	}
 	if oc.Class == outcome.Retryable && attempt < m.entry.PoisonedAfter {
 		wait := delay(m.entry, attempt, oc.After)
 		args, err := i.waiting(m, attempt, oc.Error(), &wait)
@@ -105,6 +116,7 @@ func (i *Inbox) grave(m message, oc *outcome.Error) (state, reason string, args 
 	switch {
 	case oc.Class == outcome.Business:
 		state, reason = "parked", oc.Code
+	case oc.Class == outcome.Retryable && reason == ReasonSchemaID:
 	case oc.Class == outcome.Retryable:
 		reason = ReasonPoisoned
 	case reason == "":

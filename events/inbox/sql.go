@@ -11,6 +11,7 @@ type statements struct {
 	behind, insert, print                string
 	schedule, lockKey                    string
 	bury, due, take, again, done, next   string
+	rest                                 string
 	unstick, purge, purgeLock            string
 	waiting, dead, redrive, drop, counts string
 }
@@ -63,6 +64,10 @@ func render(schema string) statements {
 		again: r(`
 			UPDATE {{schema}}.inbox_retry SET attempts = $3, last_error = $4, next_at = {{schema}}.now() + $5::interval
 			WHERE consumer = $1 AND id = $2 AND attempts = $3 - 1`),
+		// An attempt that does not count.
+		rest: r(`
+			UPDATE {{schema}}.inbox_retry SET last_error = $4, next_at = {{schema}}.now() + $5::interval
+			WHERE consumer = $1 AND id = $2 AND attempts = $3`),
 		done: r(`DELETE FROM {{schema}}.inbox_retry WHERE consumer = $1 AND id = $2`),
 		next: r(`
 			UPDATE {{schema}}.inbox_retry SET next_at = least(next_at, {{schema}}.now())

@@ -249,7 +249,7 @@ func envelope(r events.Record, keys seal.Keys) (events.Envelope, error) {
 			return events.Envelope{}, err
 		}
 	}
-	return events.ParseEnvelope(body)
+	return events.ParseRecord(events.Record{Key: r.Key, Headers: r.Headers, Body: body})
 }
 
 // TypesFor lists the message types that the catalog sends to a consumer group, for [Filter].Types (spec E9: by group).
