@@ -71,6 +71,7 @@ func (l *lane) run(ctx context.Context) {
 			wait = backoff(failures, l.cfg.MaxBackoff)
 			l.cfg.Log.Warn().Err(err).Int("lane", l.no).Dur("retry_after", wait).Msg("outbox relay: pass failed")
 			l.stats.errors.Add(1)
+			l.floors.known = map[int16]floor{} // a server that crashed may show rows again whose delete was not on its disk
 			more = false
 		case err == nil:
 			failures = 0

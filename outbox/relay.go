@@ -31,8 +31,10 @@ type RelayConfig struct {
 
 	NoEventLog   bool          // keep nothing of what was published
 	LogRetention time.Duration // how long the event log keeps rows, in whole days; 0 means 30 days
+	KeyRetention time.Duration // how long a key that nothing is staged for is remembered, 0 means 400 days; at least 30 days. Later it begins anew, above where it ended
 
 	Stager *Stager   // of the same process, to be woken at commit and to tell of dropped messages; may be nil
+	Listen bool      // hear the [Ringer]s of other processes, over one connection outside the pool, not through a pooler of transactions
 	Keys   seal.Keys // opens encrypted bodies, nil means those of Stager; a body whose key is missing parks its key
 
 	ShedEvery time.Duration // how often dropped analytical messages are told of, 0 means 5 s
@@ -113,6 +115,7 @@ func (c RelayConfig) withDefaults() RelayConfig {
 	set(&c.MaxBackoff, 5*time.Second)
 	set(&c.TopicGrace, 10*time.Second)
 	set(&c.LogRetention, 30*day)
+	set(&c.KeyRetention, 400*day)
 	set(&c.ShedEvery, 5*time.Second)
 	if c.Keys == nil && c.Stager != nil {
 		c.Keys = c.Stager.cfg.Keys
@@ -138,6 +141,7 @@ func (c RelayConfig) validate() []error {
 	check(c.ShedEvery > 0, "shed every %v, want above 0", c.ShedEvery)
 	check(c.TopicGrace > 0, "topic grace %v, want above 0", c.TopicGrace)
 	check(c.LogRetention >= day && c.LogRetention%day == 0, "log retention %v, want whole days, at least one", c.LogRetention)
+	check(c.KeyRetention >= 30*day, "key retention %v, want at least 30 days", c.KeyRetention)
 	return errs
 }
 
@@ -154,6 +158,10 @@ func (r *Relay) Run(ctx context.Context) error {
 		wg.Go(func() { r.keepLog(ctx) })
 	}
 	wg.Go(func() { r.keep(ctx) })
+	wg.Go(func() { r.keepKeys(ctx) })
+	if r.cfg.Listen {
+		wg.Go(func() { r.listen(ctx) })
+	}
 	for _, l := range r.lanes {
 		wg.Go(func() { l.run(ctx) })
 	}

@@ -6,17 +6,18 @@ import "strings"
 type statements struct {
 	lockKeys, insert, insertAll, seq string
 
-	beat, leave, live, renew, claim, release string
-	scan, horizon, ack, ackUnlogged          string
-	own, parkKey, move                       string
-	releasing, drain, ackParked, endRelease  string
-	holdAgain                                string
-	logDays, logToday, logLock, logTryLock   string
-	dayStands, dayReopen, dayDropped         string
-	logPage, logSettle, logNow, logPolicy    string
-	logSetPolicy, logDayList                 string
-	parked, startRelease, skip               string
-	backlog, backlogParked                   string
+	beat, leave, live, renew, claim, release  string
+	scan, horizon, ack, ackUnlogged           string
+	own, parkKey, move                        string
+	releasing, drain, ackParked, endRelease   string
+	holdAgain                                 string
+	logDays, logToday, logLock, logTryLock    string
+	dayStands, dayReopen, dayDropped          string
+	logPage, logSettle, logNow, logPolicy     string
+	logSetPolicy, logDayList                  string
+	parked, startRelease, skip                string
+	backlog, backlogParked                    string
+	keysLock, keysRemove, keysRaise, keysMark string
 }
 
 // stored are the columns a row carries from the outbox to wherever it goes next.
@@ -30,9 +31,12 @@ const fenced = `own AS MATERIALIZED (
 				SELECT s.shard FROM unnest($1::smallint[], $2::bigint[]) f(shard, fence)
 				JOIN {{schema}}.outbox_shard s ON s.shard = f.shard AND s.fence = f.fence AND s.owner = $3)`
 
+// async lets the statement's own transaction commit without waiting for the disk. Evaluated once, also when there are no rows.
+const async = `(SELECT set_config('synchronous_commit', 'off', true)) = 'off'`
+
 func render(schema string) statements {
 	r := func(sql string) string {
-		sql = strings.NewReplacer("{{fenced}}", fenced, "{{stored}}", stored, "{{wire}}", wire).Replace(sql)
+		sql = strings.NewReplacer("{{fenced}}", fenced, "{{stored}}", stored, "{{wire}}", wire, "{{async}}", async).Replace(sql)
 		return strings.ReplaceAll(sql, "{{schema}}", schema)
 	}
 	return statements{
@@ -41,9 +45,10 @@ func render(schema string) statements {
 		// Draws the transaction's xid first, before any id is drawn (path rule 21), then locks the key rows in the order given, which is
 		// sorted, until the transaction ends. Uses the primary key.
 		lockKeys: r(`
+			WITH f AS MATERIALIZED (SELECT seq, turn FROM {{schema}}.outbox_key_floor WHERE pg_current_xact_id() IS NOT NULL)
 			INSERT INTO {{schema}}.outbox_key AS k (business_key, seq, turn)
-			SELECT u.key, u.n, 1 FROM unnest($1::text[], $2::bigint[]) u(key, n) WHERE pg_current_xact_id() IS NOT NULL
-			ON CONFLICT (business_key) DO UPDATE SET seq = k.seq + excluded.seq, turn = k.turn + 1`),
+			SELECT u.key, f.seq + u.n, f.turn + 1 FROM f, unnest($1::text[], $2::bigint[]) u(key, n)
+			ON CONFLICT (business_key) DO UPDATE SET seq = k.seq + excluded.seq - (SELECT f.seq FROM f), turn = k.turn + 1, idle_since = NULL`),
 		// $11 counts back from the key's new sequence to this row's own.
 		insert: r(`
 			INSERT INTO {{schema}}.outbox (shard, event_id, type, version, class, topic, business_key, operation_id, headers, body, seq, occurred_at, created_at)
@@ -87,6 +92,8 @@ func render(schema string) statements {
 		horizon: `SELECT pg_current_xact_id()::text::bigint, pg_snapshot_xmin(pg_current_snapshot())::text::bigint`,
 
 		// Deletes exactly the rows ($4 shards, $5 ids) of shards that are still ours and logs them, by primary key (path rule 23).
+		// The commit does not wait for the disk: a delete that a crash of the server undoes publishes its rows once more, with their
+		// ids and in their order, as a crash before the delete does.
 		ack: r(`
 			WITH {{fenced}}, d AS (
 				DELETE FROM {{schema}}.outbox o USING unnest($4::smallint[], $5::bigint[]) k(shard, id)
@@ -94,12 +101,12 @@ func render(schema string) statements {
 			l AS (
 				INSERT INTO {{schema}}.event_log (logged_at, {{stored}})
 				SELECT t.at, {{stored}} FROM d, (SELECT {{schema}}.now() AS at OFFSET 0) t)
-			SELECT count(*), (SELECT count(*) FROM own) FROM d`),
+			SELECT count(*), (SELECT count(*) FROM own) FROM d WHERE {{async}}`),
 		ackUnlogged: r(`
 			WITH {{fenced}}, d AS (
 				DELETE FROM {{schema}}.outbox o USING unnest($4::smallint[], $5::bigint[]) k(shard, id)
 				WHERE o.shard = k.shard AND o.id = k.id AND o.shard IN (SELECT shard FROM own) RETURNING 1)
-			SELECT count(*), (SELECT count(*) FROM own) FROM d`),
+			SELECT count(*), (SELECT count(*) FROM own) FROM d WHERE {{async}}`),
 		// Parking. The shared lock on the shard's row keeps it ours until the transaction ends.
 
 		own: r(`SELECT 1 FROM {{schema}}.outbox_shard WHERE shard = $1 AND fence = $2 AND owner = $3 FOR SHARE`),
@@ -168,6 +175,28 @@ func render(schema string) statements {
 				SELECT to_date(right(c.relname, 8), 'YYYYMMDD') AS day FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
 				WHERE i.inhparent = '{{schema}}.event_log'::regclass AND c.relname ~ '^event_log_[0-9]{8}$') p
 			FULL JOIN {{schema}}.event_log_day d ON d.day = p.day ORDER BY 1`),
+
+		// Keys used no more. Each reads the table whole, once an hour in one process.
+
+		keysLock: r(`SELECT pg_try_advisory_xact_lock(hashtextextended('journeyman.outbox_key.{{schema}}', 0))`),
+		// A key in use just now is skipped: it is not idle. Whoever waits for one that goes saw the floor it goes below: a
+		// statement does not run for ten minutes.
+		keysRemove: r(`
+			DELETE FROM {{schema}}.outbox_key d WHERE d.business_key IN (
+				SELECT k.business_key FROM {{schema}}.outbox_key k, {{schema}}.outbox_key_floor f, (SELECT {{schema}}.now() AS at OFFSET 0) t
+				WHERE k.idle_since < t.at - $1::interval AND k.seq <= f.seq AND k.turn <= f.turn AND f.raised_at < t.at - interval '10 minutes'
+					AND NOT EXISTS (SELECT 1 FROM {{schema}}.outbox_order o WHERE o.business_key = k.business_key)
+				LIMIT $2 FOR UPDATE OF k SKIP LOCKED)`),
+		keysRaise: r(`
+			UPDATE {{schema}}.outbox_key_floor f SET seq = greatest(f.seq, m.seq), turn = greatest(f.turn, m.turn), raised_at = {{schema}}.now()
+			FROM (
+				SELECT max(k.seq) AS seq, max(k.turn) AS turn FROM {{schema}}.outbox_key k, (SELECT {{schema}}.now() AS at OFFSET 0) t
+				WHERE k.idle_since < t.at - $1::interval
+					AND NOT EXISTS (SELECT 1 FROM {{schema}}.outbox_order o WHERE o.business_key = k.business_key)) m
+			WHERE m.seq > f.seq OR m.turn > f.turn`),
+		keysMark: r(`
+			UPDATE {{schema}}.outbox_key u SET idle_since = {{schema}}.now() WHERE u.business_key IN (
+				SELECT k.business_key FROM {{schema}}.outbox_key k WHERE k.idle_since IS NULL LIMIT $1 FOR UPDATE SKIP LOCKED)`),
 
 		// For operators.
 
