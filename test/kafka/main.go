@@ -1,12 +1,14 @@
-// Command kafka starts a real Apache Kafka, runs a command with its address in
-// JOURNEYMAN_TEST_KAFKA, kills the broker and ends with the command's exit code:
+// Command kafka starts a real Apache Kafka, runs a command with the address of its first broker in
+// JOURNEYMAN_TEST_KAFKA, kills the brokers and ends with the command's exit code, 2 for wrong usage:
 //
 //	go run ./test/kafka go test -tags kafka ./events/kafka
+//	go run ./test/kafka -nodes 3 go test -tags kafka ./events/kafka
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,8 +29,13 @@ func main() {
 }
 
 func run(args []string) (code int, err error) {
-	if len(args) == 0 {
-		return 2, errors.New("usage: go run ./test/kafka COMMAND [ARGUMENT…]")
+	flags := flag.NewFlagSet("kafka", flag.ContinueOnError)
+	nodes := flags.Int("nodes", 1, "brokers of the cluster, 1 to 9")
+	if err := flags.Parse(args); err != nil {
+		return 2, err
+	}
+	if args = flags.Args(); len(args) == 0 || *nodes < 1 || *nodes > 9 {
+		return 2, errors.New("usage: go run ./test/kafka [-nodes N] COMMAND [ARGUMENT…], N from 1 to 9")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -38,17 +45,17 @@ func run(args []string) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	began := time.Now()
-	node, err := apache.Prepare(ctx, filepath.Join("test", "kafka", "apache", "pom.xml"), dir)
+	cluster, err := apache.PrepareCluster(ctx, filepath.Join("test", "kafka", "apache", "pom.xml"), dir, *nodes)
 	if err != nil {
 		return 1, err
 	}
-	if err := node.Start(ctx); err != nil {
+	if err := cluster.Start(ctx); err != nil {
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, node.Kill()) }()
-	_, _ = fmt.Fprintf(os.Stderr, "Apache Kafka %s at %s after %v\n", apache.Version, node.Addr, time.Since(began).Round(100*time.Millisecond))
+	defer func() { err = errors.Join(err, cluster.Kill()) }()
+	_, _ = fmt.Fprintf(os.Stderr, "Apache Kafka %s at %v after %v\n", apache.Version, cluster.Addrs(), time.Since(began).Round(100*time.Millisecond))
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // it is what this program is for
-	cmd.Env = append(os.Environ(), "JOURNEYMAN_TEST_KAFKA="+node.Addr)
+	cmd.Env = append(os.Environ(), "JOURNEYMAN_TEST_KAFKA="+cluster[0].Addr)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	began = time.Now()
 	err = cmd.Run()

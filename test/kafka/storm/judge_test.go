@@ -1,0 +1,114 @@
+//go:build kafka || soak
+
+package storm_test
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/vitrip/journeyman/events"
+)
+
+func (s *storm) count(sql string) (n int64) {
+	s.Helper()
+	if err := s.pool.QueryRow(s.ctx, sql).Scan(&n); err != nil {
+		s.Fatal(err)
+	}
+	return n
+}
+
+// eventually polls a real condition.
+func (s *storm) eventually(what string, ok func() bool) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, 2*time.Minute)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			for _, p := range s.processes {
+				p.mu.Lock()
+				s.Logf("%s: %d deaths, last words: %s", p.role, p.deaths, p.output)
+				p.mu.Unlock()
+			}
+			s.Errorf("waited in vain for %s: outbox %d, applied %d of %d", what, s.count(`SELECT count(*) FROM journeyman.outbox`), s.count(`SELECT count(DISTINCT id) FROM applied`), s.committed.Load())
+			return
+		}
+	}
+}
+
+// judge waits for the end of all work and counts.
+func (s *storm) judge() {
+	committed := s.committed.Load()
+	s.eventually("an empty outbox", func() bool { return s.count(`SELECT count(*) FROM journeyman.outbox`) == 0 })
+	s.eventually("all messages applied", func() bool { return s.count(`SELECT count(DISTINCT id) FROM applied`) >= committed })
+	lost := committed - s.count(`SELECT count(DISTINCT id) FROM applied`)
+	repeated := s.count(`SELECT count(*) - count(DISTINCT id) FROM applied`)
+	disorder := s.count(`
+		SELECT count(*) FROM (SELECT seq < lag(seq) OVER (PARTITION BY topic, key ORDER BY n) AS back FROM applied) o WHERE back`)
+	dead := s.count(`SELECT count(*) FROM journeyman.inbox_dead`)
+	logged := s.count(`SELECT count(DISTINCT event_id) FROM journeyman.event_log`)
+	distinct, records, inversions := s.readTopics(committed)
+	if lost != 0 || repeated != 0 || disorder != 0 || dead != 0 || logged != committed || distinct != committed || inversions != 0 {
+		s.Errorf("lost %d, effects repeated %d, order violations %d at the consumer and %d in the topics, %d dead letters, %d of %d in the event log, %d in the topics",
+			lost, repeated, disorder, inversions, dead, logged, committed, distinct)
+	}
+	deaths := map[string]int{}
+	for _, p := range s.processes {
+		p.mu.Lock()
+		deaths[p.role] += p.deaths
+		p.mu.Unlock()
+	}
+	s.Logf("committed %d; killed %d relays, %d consumers, %d brokers; lost %d, effects repeated %d, order violations %d, duplicates in the topics %d",
+		committed, deaths["relay"], deaths["consumer"], s.restarts, lost, repeated, disorder+inversions, records-distinct)
+}
+
+// readTopics reads the topics to their end and counts distinct messages, records, and first deliveries of a key that come
+// after one with a higher sequence.
+func (s *storm) readTopics(committed int64) (distinct, records, inversions int64) {
+	k, err := dial(s.cluster.Addrs())
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer k.Close() //nolint:errcheck // reading is the test
+	var topics []string
+	for _, t := range s.catalog.Topics() {
+		topics = append(topics, t.Name)
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, 2*time.Minute)
+	defer cancel()
+	c, err := k.Subscribe(ctx, "judge", topics...)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer c.Close() //nolint:errcheck // reading is the test
+	seen := map[string]bool{}
+	last := map[[2]string]int64{}
+	for {
+		// Once all are seen, what comes within three seconds are the duplicates behind them.
+		fetch, done := ctx, context.CancelFunc(func() {})
+		if int64(len(seen)) >= committed {
+			fetch, done = context.WithTimeout(ctx, 3*time.Second)
+		}
+		d, err := c.Fetch(fetch)
+		done()
+		if err != nil {
+			return int64(len(seen)), records, inversions
+		}
+		records++
+		id := d.Header(events.HeaderEventID)
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		seq, _ := strconv.ParseInt(d.Header(events.HeaderSequence), 10, 64)
+		at := [2]string{d.Topic, d.Key}
+		if seq <= last[at] {
+			inversions++
+		}
+		last[at] = max(last[at], seq)
+	}
+}
