@@ -41,11 +41,15 @@ func shown(v string) string {
 // Compare lists what breaks between an old and a new catalog, by type and version:
 //
 //   - a type or version that is gone, or whose kind, class, topic, partition or
-//     idempotency key, partition count, retry schedule, poison rule or DLQ
-//     changed, unless the new catalog signs it off ([events.SignOff]);
-//   - a schema that changed other than by optional properties and by words that
-//     say nothing of the data (title, description, default, examples). That
-//     needs a new major version and cannot be signed off.
+//     idempotency key, partition count, format, wire form, retry schedule,
+//     poison rule or DLQ changed, unless the new catalog signs it off ([events.SignOff]);
+//   - a schema that changed other than its format's rules allow. That needs a
+//     new major version and cannot be signed off.
+//
+// JSON Schema: optional properties may come, and words that say nothing of the
+// data may change (title, description, default, examples). Avro: what
+// [avro.Breaks] says, so fields with a default may come. Protobuf: what
+// [proto.Breaks] says, so fields may come and may go when their number and name are reserved.
 //
 // A new type, a new version and the first schema of a version break nothing.
 func Compare(was, is *events.Catalog) []Break {
@@ -63,7 +67,7 @@ func Compare(was, is *events.Catalog) []Break {
 				found = append(found, unsigned(signed, Break{Type: old.Type, Version: old.Version, Change: f.name, From: f.value, To: after[i].value})...)
 			}
 		}
-		for _, d := range schemas(old.Schema, now.Schema) {
+		for _, d := range differences(old, now) {
 			found = append(found, Break{Type: old.Type, Version: old.Version, Change: "schema", Field: d.field, From: d.from, To: d.to,
 				Fix: fmt.Sprintf("add version %d and keep this one as it was", old.Version+1)})
 		}
@@ -79,7 +83,7 @@ func fields(e events.Entry) []field {
 		retry = append(retry, d.String())
 	}
 	return []field{
-		{"kind", string(e.Kind)}, {"class", string(e.Class)}, {"topic", e.Topic}, {"partition_key", e.PartitionKey}, {"idempotency_key", e.IdempotencyKey},
+		{"kind", string(e.Kind)}, {"class", string(e.Class)}, {"topic", e.Topic}, {"format", string(e.Format)}, {"wire", string(e.Wire)}, {"partition_key", e.PartitionKey}, {"idempotency_key", e.IdempotencyKey},
 		{"partitions", strconv.Itoa(e.Partitions)}, {"retry", strings.Join(retry, ", ")}, {"poisoned_after", strconv.Itoa(e.PoisonedAfter)}, {"dlq", e.DLQ},
 	}
 }

@@ -98,3 +98,70 @@ func TestCompare_SchemaCannotBeSignedOff(t *testing.T) {
 		t.Errorf("got %v, want one break", got)
 	}
 }
+
+const formats = `
+domains: [test]
+messages:
+  - type: test.trip.booked
+    class: domain
+    owner: test
+    producers: [tester]
+    format: avro
+    schema: {type: record, name: A, fields: [{name: id, type: string}, {name: price, type: {type: record, name: P, fields: [{name: amount, type: long}]}}]}
+  - type: test.trip.paid
+    class: domain
+    owner: test
+    producers: [tester]
+    format: protobuf
+    message: A
+    schema: |
+      syntax = "proto3";
+      message P { int64 amount = 1; }
+      message A { string id = 1; P price = 2; reserved 9; }
+  - {type: test.trip.seated, class: domain, owner: test, producers: [tester], wire: confluent, schema: {type: object, properties: {id: {type: string}}}}
+`
+
+// Each format by its own rules, the field named; a change of format or wire form is told as such.
+func TestCompare_Formats_E5(t *testing.T) {
+	t.Parallel()
+	signed := "signed_off: [{type: test.trip.seated, change: wire, to: envelope, reason: r, approved_by: a}]\n"
+	for name, c := range map[string]struct {
+		old, new, tail string
+		want           []string
+	}{
+		"nothing":              {"", "", "", nil},
+		"avro field added":     {"{name: id, type: string}", "{name: id, type: string}, {name: note, type: string, default: ''}", "", nil},
+		"avro no default":      {"{name: id, type: string}", "{name: id, type: string}, {name: note, type: string}", "", []string{"booked v1: schema of data.note", "add version 2"}},
+		"avro field gone":      {"{name: id, type: string}, ", "", "", []string{"booked v1: schema of data.id: was string, is nothing"}},
+		"avro nested type":     {"{name: amount, type: long}", "{name: amount, type: double}", "", []string{"booked v1: schema of data.price.amount: was long"}},
+		"proto field added":    {"string id = 1;", "string id = 1; string note = 3;", "", nil},
+		"proto type":           {"int64 amount = 1;", "int32 amount = 1;", "", []string{"paid v1: schema of data.price.amount: was int64, is int32", "add version 2"}},
+		"proto number":         {"string id = 1;", "string id = 3;", "", []string{"paid v1: schema of data.id: was number 1, is number 3"}},
+		"proto label":          {"string id = 1;", "repeated string id = 1;", "", []string{"data.id: was string, is repeated string"}},
+		"proto field gone":     {"string id = 1;", "", "", []string{"data.id: was string = 1, is gone, and its number and name are not reserved"}},
+		"proto gone, reserved": {"string id = 1;", "reserved 1; reserved \"id\";", "", nil},
+		"proto reserved":       {"reserved 9;", "", "", []string{"was reserved 9 to 9, is not reserved"}},
+		"proto message":        {"message: A", "message: P", "", []string{"schema of data message: was A, is P"}},
+		"json property":        {"id: {type: string}}}}", "id: {type: integer}}}}", "", []string{"seated v1: schema of data.id type"}},
+		"wire":                 {"wire: confluent, ", "", "", []string{"seated v1: wire: was confluent, is envelope", "signed_off"}},
+		"wire signed":          {"wire: confluent, ", "", signed, nil},
+		"format": {"    format: avro\n    schema: {type: record, name: A, fields: [{name: id, type: string}, {name: price, type: {type: record, name: P, fields: [{name: amount, type: long}]}}]}\n",
+			"    schema: {type: object}\n", "", []string{"booked v1: format: was avro, is json", "booked v1: wire: was confluent, is envelope"}},
+	} {
+		if !strings.Contains(formats, c.old) {
+			t.Fatalf("%s: the catalog has no %q", name, c.old)
+		}
+		var text strings.Builder
+		for _, b := range compat.Compare(parse(t, formats), parse(t, strings.Replace(formats, c.old, c.new, 1)+c.tail)) {
+			text.WriteString(b.String() + "\n")
+		}
+		if (text.Len() == 0) != (len(c.want) == 0) {
+			t.Errorf("%s: got %s", name, text.String())
+		}
+		for _, w := range c.want {
+			if !strings.Contains(text.String(), w) {
+				t.Errorf("%s: got %s\nwant it to say %q", name, text.String(), w)
+			}
+		}
+	}
+}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/vitrip/journeyman/events/deadletter"
 	"github.com/vitrip/journeyman/events/inbox"
-	schema "github.com/vitrip/journeyman/events/schema/json"
+	"github.com/vitrip/journeyman/events/schema/codec"
 )
 
 func newDLQ(s Streams) *cobra.Command {
@@ -424,7 +424,7 @@ func (d delivery) checked(schemaName, dir string, keep time.Duration) (*deadlett
 	if err != nil {
 		return nil, exit(ExitUsage, fmt.Errorf("--dir: %w", err))
 	}
-	schemas, err := schema.Compile(catalog)
+	schemas, err := codec.Compile(catalog)
 	if err != nil {
 		return nil, exit(ExitUsage, fmt.Errorf("--dir: %w", err))
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/events/asyncapi"
 	"github.com/vitrip/journeyman/events/compat"
-	schema "github.com/vitrip/journeyman/events/schema/json"
+	"github.com/vitrip/journeyman/events/schema/codec"
 )
 
 // catalogFile is how catalogs are called that commands find by themselves.
@@ -35,8 +35,9 @@ func newEventsCheck(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check", Short: "Compare the catalog with a revision of git", Args: cobra.NoArgs,
 		Long: `Check reads every ` + catalogFile + ` below a folder, now and at a revision of git, and prints what breaks those who read
-or write the messages: a schema that changed without a new major version; a type, topic, key, partition count, retry
-schedule or dead-letter route that changed or went without an entry under signed_off. It ends with 1 when there is any.
+or write the messages: a schema (JSON Schema, Avro, Protobuf) that changed without a new major version, with the field; a
+type, topic, key, partition count, format, wire form, retry schedule or dead-letter route that changed or went without an
+entry under signed_off. It ends with 1 when there is any.
 With --json it prints {"against", "types", "breaks": [{"type", "version", "change", "field", "from", "to", "fix"}]}.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			is, err := catalogsBelow(dir)
@@ -132,7 +133,7 @@ func catalogsBelow(dir string) (*events.Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = schema.Compile(c)
+	_, err = codec.Compile(c)
 	return c, err
 }
 

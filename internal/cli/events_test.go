@@ -72,6 +72,48 @@ func TestEventsCheck(t *testing.T) {
 	}
 }
 
+// Every format, over git and the command itself, the field named (spec E5).
+func TestEventsCheck_Formats_E5(t *testing.T) {
+	t.Parallel()
+	dir := checkout(t)
+	const was = `domains: [test]
+messages:
+  - {type: test.trip.booked, class: domain, owner: test, producers: [tester], format: avro, schema: {type: record, name: A, fields: [{name: id, type: string}]}}
+  - {type: test.trip.paid, class: domain, owner: test, producers: [tester], format: protobuf, schema: 'syntax = "proto3"; message A { string id = 1; }'}
+  - {type: test.thing.created, class: domain, owner: test, producers: [tester], schema: {type: object, properties: {id: {type: string}}}}
+`
+	writeCatalog(t, dir, was)
+	commit := exec.CommandContext(t.Context(), "git", "-C", dir, "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-q", "-a", "-m", "formats")
+	commit.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	if out, err := commit.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for change, want := range map[[2]string]string{
+		{"", ""}: "",
+		{"{name: id, type: string}", "{name: id, type: string}, {name: note, type: string, default: ''}"}:                "",
+		{"{name: id, type: string}", "{name: id, type: int}"}:                                                            "test.trip.booked v1: schema of data.id: was string",
+		{"string id = 1;", "string id = 1; string note = 2;"}:                                                            "",
+		{"string id = 1;", "bytes id = 1;"}:                                                                              "test.trip.paid v1: schema of data.id: was string, is bytes",
+		{"{type: string}}", "{type: number}}"}:                                                                           "test.thing.created v1: schema of data.id type",
+		{"producers: [tester], format: protobuf", "producers: [tester], topic: t, format: protobuf"}:                     "test.trip.paid v1: topic: was test.trip.paid.v1, is t",
+		{"producers: [tester], format: protobuf", "producers: [tester], partitions: 8, format: protobuf"}:                "test.trip.paid v1: partitions: was 4, is 8",
+		{"producers: [tester], format: protobuf", "producers: [tester], dlq: d, format: protobuf"}:                       "test.trip.paid v1: dlq: was platform.dlq.v1, is d",
+		{"producers: [tester], format: protobuf", "producers: [tester], retry: [1s], format: protobuf"}:                  "test.trip.paid v1: retry: was 1s, 5s",
+		{"producers: [tester], format: protobuf", "producers: [tester], idempotency_key: operationId, format: protobuf"}: "test.trip.paid v1: idempotency_key: was messageId, is operationId",
+		{"format: avro, schema: {type: record, name: A, fields: [{name: id, type: string}]}", "schema: {type: object}"}:  "test.trip.booked v1: format: was avro, is json",
+	} {
+		writeCatalog(t, dir, strings.Replace(was, change[0], change[1], 1))
+		code, out, errs := run(nil, "events", "check", "--against", "HEAD", "--dir", dir)
+		if want == "" && (code != ExitDone || out != "") || want != "" && (code != ExitWrong || !strings.Contains(out, want)) {
+			t.Errorf("%q: exit code %d, want it to say %q\n%s%s", change, code, want, out, errs)
+		}
+	}
+	writeCatalog(t, dir, strings.Replace(was, "string id = 1;", "Missing id = 1;", 1))
+	if code, _, errs := run(nil, "events", "check", "--against", "HEAD", "--dir", dir); code != ExitWrong || !strings.Contains(errs, "test.trip.paid v1: schema") {
+		t.Errorf("a schema that does not compile: exit code %d\n%s", code, errs)
+	}
+}
+
 func TestEventsDocs(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "docs")
