@@ -100,6 +100,10 @@ func (s *Sagas) Apply(ctx context.Context, tx *outbox.Tx, m events.Received) err
 // defaultRetention is for types this process does not know.
 const defaultRetention = 365 * 24 * time.Hour
 
+// RetentionOf is how long the final answer of a type is kept, by what is configured: what its handlers must at least retain
+// (spec D1). For a type that is not declared here it is a year.
+func (s *Sagas) RetentionOf(typ string) time.Duration { return s.retention(typ) }
+
 func (s *Sagas) retention(typ string) time.Duration {
 	if t := s.types[typ]; t != nil {
 		return t.Retention

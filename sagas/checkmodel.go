@@ -24,7 +24,9 @@ import (
 //     declares with CompensatedBy; no compensation for one that has no effect or cannot be undone; for one that a person undoes,
 //     that task;
 //   - the pivot where the handler says so and nowhere else; behind it nothing that is compensated, and tasks marked as such;
-//   - the steps that the type shows and the job types it gives SLAs to.
+//   - the steps that the type shows and the job types it gives SLAs to;
+//   - handlers, the machinery's too, that keep what they did (worker.Retain) as long as the type keeps its answers (spec D1), and a
+//     type that is declared to move money when one of its handlers does (spec D3).
 //
 // Handlers of other processes are not looked at. An unknown handler is a difference, unless none of the model's job types has
 // one: then this process runs no workers, and only the model itself is checked.
@@ -48,6 +50,7 @@ func CheckModel(model *bpmn.Definitions, t Type, handlers []worker.Declared) err
 	c.tasks()
 	c.pivots()
 	c.shown()
+	c.kept()
 	return errors.Join(c.errs...)
 }
 
@@ -364,6 +367,24 @@ func (c *modelCheck) shown() {
 	for _, job := range slices.Sorted(maps.Keys(c.t.StepSLA)) {
 		if len(c.ofType(job)) == 0 {
 			c.bad(nil, "job type %q has an SLA, the model has no such task", job)
+		}
+	}
+}
+
+// kept wants the operations behind the answer known as long as the answer itself.
+func (c *modelCheck) kept() {
+	seen := map[string]bool{}
+	for _, e := range c.all {
+		d, ok := c.declared[jobType(e)]
+		if !ok || seen[d.JobType] {
+			continue
+		}
+		seen[d.JobType] = true
+		if keep := max(d.Retain, worker.RetainDefault); keep < c.t.Retention {
+			c.bad(e, "its handler keeps what it did for %v, want at least the %v that the type keeps its answers", keep, c.t.Retention)
+		}
+		if d.Money && !c.t.Money {
+			c.bad(e, "its handler moves money, the type does not declare Money")
 		}
 	}
 }

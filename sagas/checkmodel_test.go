@@ -64,6 +64,8 @@ func TestCheckModel(t *testing.T) {
 		"a second pivot":            {edit: func(d *worker.Declared) { d.Pivot = true }, want: "stockReserve: is the pivot by the model: false, by its handler: true"},
 		"a person's task not there": {edit: func(d *worker.Declared) { d.Manual = "callThem" }, want: `undone by a person in task "callThem"`},
 		"a step that is not there":  {typ: func(t *sagas.Type) { t.Steps = append(t.Steps, "wrap") }, want: `step "wrap" is shown`},
+		"kept too short":            {typ: func(t *sagas.Type) { t.Retention = 90 * 24 * time.Hour }, want: "courierBook: its handler keeps what it did for 720h0m0s, want at least the 2160h0m0s"},
+		"undeclared money":          {typ: func(t *sagas.Type) { t.Money = false }, edit: func(d *worker.Declared) { d.Money = true }, want: "moves money, the type does not declare Money"},
 		"an SLA of nothing":         {typ: func(t *sagas.Type) { t.StepSLA = map[string]time.Duration{"wrap.do": time.Second} }, want: `job type "wrap.do" has an SLA`},
 	} {
 		typ, handlers, model := order.Type(), orderDeclared(), good

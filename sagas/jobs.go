@@ -28,12 +28,18 @@ const (
 const MessageCancel = "saga.cancel"
 
 // Install registers the handlers of the saga machinery. The worker that runs them needs [Sagas.Hook] as its Saga.
+// What they did is known as long as the longest retention among the types (spec D1).
 func (s *Sagas) Install(mux *worker.Mux) {
-	mux.Handle(JobBegin, worker.Transactional(s.jobBegin, worker.SagaControl(), worker.NoEffect(), worker.Throws(CodeNotMine)))
-	mux.Handle(JobGiveUp, worker.Transactional(s.jobGiveUp, worker.SagaControl(), worker.NoEffect(), worker.Throws(CodeNotMine)))
+	kept := worker.RetainDefault
+	for _, t := range s.types {
+		kept = max(kept, t.Retention)
+	}
+	retain := worker.Retain(kept)
+	mux.Handle(JobBegin, worker.Transactional(s.jobBegin, worker.SagaControl(), retain, worker.NoEffect(), worker.Throws(CodeNotMine)))
+	mux.Handle(JobGiveUp, worker.Transactional(s.jobGiveUp, worker.SagaControl(), retain, worker.NoEffect(), worker.Throws(CodeNotMine)))
 	mux.Handle(JobUndoRest, worker.External(worker.Remote[undoRestIn, undoRestOut, undoRestOut]{Call: s.callUndoRest, Settle: s.settleUndoRest},
-		worker.SagaControl(), worker.NoEffect(), worker.KeyValidFor(365*24*time.Hour), worker.SLA(24*time.Hour)))
-	mux.Handle(JobClose, worker.Transactional(s.jobClose, worker.SagaControl(), worker.NoEffect(), worker.Throws(CodeNotMine)))
+		worker.SagaControl(), retain, worker.NoEffect(), worker.KeyValidFor(365*24*time.Hour), worker.SLA(24*time.Hour)))
+	mux.Handle(JobClose, worker.Transactional(s.jobClose, worker.SagaControl(), retain, worker.NoEffect(), worker.Throws(CodeNotMine)))
 }
 
 type beginIn struct{}

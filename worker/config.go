@@ -114,8 +114,8 @@ type Config struct {
 	groupBudget time.Duration // of all handlers of a shared transaction; groupMost
 }
 
-// retainDefault is how long an operation stays after its end where nobody says otherwise (spec D1).
-const retainDefault = 30 * 24 * time.Hour
+// RetainDefault is how long an operation stays after its end where nobody says otherwise (spec D1): the zero of Config.Retain.
+const RetainDefault = 30 * 24 * time.Hour
 
 func (c Config) withDefaults() Config {
 	def := func(d *time.Duration, v time.Duration) {
@@ -140,7 +140,7 @@ func (c Config) withDefaults() Config {
 	def(&c.PollWait, 10*time.Second)
 	def(&c.DrainTimeout, 20*time.Second)
 	def(&c.SweepEvery, 2*time.Second)
-	def(&c.Retain, retainDefault)
+	def(&c.Retain, RetainDefault)
 	def(&c.groupBudget, groupMost)
 	def(&c.StallAfter, 2*(c.HandlerTimeout+c.CallTimeout))
 	def(&c.UnservedAfter, 30*time.Second)

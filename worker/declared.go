@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Declared is what a handler says about itself, for tools that compare it with a model or show it.
@@ -17,6 +18,8 @@ type Declared struct {
 	Pivot    bool
 	Control  bool // of the saga machinery
 	Orphans  Orphans
+	Retain   time.Duration // how long its operations stay after their end, by the option of that name; 0 = as long as Config.Retain says
+	Money    bool          // it moves money ([Financial], or [Amount])
 }
 
 // Declared lists what the handlers declare, by job type. Compensations stand with the handler they undo, not by themselves.
@@ -24,7 +27,10 @@ func (m *Mux) Declared() []Declared {
 	var out []Declared
 	for _, t := range slices.Sorted(maps.Keys(m.forward)) {
 		s := m.forward[t]
-		d := Declared{JobType: t, External: s.shape == shapeExternal, NoEffect: s.opt.noEffect, Pivot: s.opt.pivot, Control: s.opt.control, Orphans: s.opt.orphans}
+		d := Declared{
+			JobType: t, External: s.shape == shapeExternal, NoEffect: s.opt.noEffect, Pivot: s.opt.pivot, Control: s.opt.control, Orphans: s.opt.orphans,
+			Retain: s.opt.retain, Money: s.opt.financial,
+		}
 		if s.opt.undo != nil {
 			d.Undo = s.opt.undo.jobType
 		}

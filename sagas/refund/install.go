@@ -27,6 +27,8 @@ type Config struct {
 	SLA                              time.Duration // how long a supplier's answer may stay unknown before the model follows up; 0 = 5 min
 	PerSecond                        float64       // refunds per second that are expected, for tools to show beside what is measured (spec W10); 0 = 0.5
 	KeyValidFor                      time.Duration // how long suppliers honour an idempotency key; 0 = 24 h
+	// Retain is how long what the handlers did is known, at least the retention of the operation type (spec D1); 0 = 90 days.
+	Retain time.Duration
 }
 
 // followUpSLA bounds a follow-up task. The deadline of the saga comes before.
@@ -50,8 +52,8 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if cfg.Sagas == nil {
 		errs = append(errs, errors.New("refund: Sagas is nil, want *sagas.Sagas"))
 	}
-	if cfg.SLA < 0 || cfg.KeyValidFor < 0 || cfg.PerSecond < 0 {
-		errs = append(errs, fmt.Errorf("refund: SLA is %v, KeyValidFor is %v and PerSecond is %v, want 0 or more", cfg.SLA, cfg.KeyValidFor, cfg.PerSecond))
+	if cfg.SLA < 0 || cfg.KeyValidFor < 0 || cfg.PerSecond < 0 || cfg.Retain < 0 {
+		errs = append(errs, fmt.Errorf("refund: SLA is %v, KeyValidFor is %v, Retain is %v and PerSecond is %v, want 0 or more", cfg.SLA, cfg.KeyValidFor, cfg.Retain, cfg.PerSecond))
 	}
 	errs = append(errs, postgres.CheckSchema(postgres.SchemaOr(cfg.Schema)))
 	b, err := tourbooking.NewBookings(cfg.Schema)
@@ -64,13 +66,16 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if cfg.KeyValidFor == 0 {
 		cfg.KeyValidFor = 24 * time.Hour
 	}
+	if cfg.Retain == 0 {
+		cfg.Retain = retention
+	}
 	if cfg.PerSecond == 0 {
 		cfg.PerSecond = 0.5
 	}
 	RegisterRefund(mux, desk{
 		sql: render(postgres.SchemaOr(cfg.Schema)), bookings: b, sagas: cfg.Sagas, payment: cfg.Payment,
 		suppliers:   map[string]*supplier.Client{"flight": cfg.Flight, "hotel": cfg.Hotel, "transfer": cfg.Transfer},
-		keyValidFor: worker.KeyValidFor(cfg.KeyValidFor), sla: worker.SLA(cfg.SLA), perSecond: cfg.PerSecond,
+		keyValidFor: worker.KeyValidFor(cfg.KeyValidFor), sla: worker.SLA(cfg.SLA), retain: worker.Retain(max(cfg.Retain, worker.RetainDefault)), perSecond: cfg.PerSecond,
 	})
 	return nil
 }
@@ -86,7 +91,8 @@ type desk struct {
 	payment   *supplier.Client
 
 	keyValidFor, sla worker.Option
-	perSecond        float64 // refunds
+	retain           worker.Option // how long their answers are kept (spec D1)
+	perSecond        float64       // refunds
 }
 
 // expect declares how often a step runs per refund, and what one run costs (spec W10).

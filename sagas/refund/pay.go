@@ -41,7 +41,7 @@ type Approved struct {
 
 // RefundApprove is the pivot.
 func (d desk) RefundApprove() RefundApproveHandler {
-	return RefundApproveTx(d.approve, worker.Pivot(), worker.NotCompensable("the pivot: an approved refund is paid"), d.expect(1, costOwn))
+	return RefundApproveTx(d.approve, worker.Pivot(), worker.NotCompensable("the pivot: an approved refund is paid"), d.retain, d.expect(1, costOwn))
 }
 
 // approve cancels the booking and takes the decision, in one transaction. What is paid is what our own records
@@ -100,7 +100,7 @@ func (d desk) RefundPay() RefundPayHandler {
 			return RefundPayOut{}, d.settlePaid(ctx, tx, job.Meta, res)
 		},
 	},
-		worker.NotCompensable(whyPaidStands), d.keyValidFor, d.sla, d.expect(1, costCall),
+		worker.NotCompensable(whyPaidStands), d.keyValidFor, d.sla, d.retain, d.expect(1, costCall),
 		worker.Amount(func(in RefundPayIn) (int64, string) { return in.Amount, in.Currency }),
 	)
 }
@@ -119,7 +119,7 @@ func (d desk) RefundFollowUp() RefundFollowUpHandler {
 			return RefundFollowUpOut{}, d.settlePaid(ctx, tx, job.Meta, res)
 		},
 	},
-		worker.NotCompensable(whyPaidStands), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), d.expect(oftenAsked, costCall),
+		worker.NotCompensable(whyPaidStands), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), d.retain, d.expect(oftenAsked, costCall),
 		worker.Amount(func(in RefundFollowUpIn) (int64, string) { return in.Amount, in.Currency }),
 	)
 }

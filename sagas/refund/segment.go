@@ -83,7 +83,7 @@ func (d desk) SegmentRefund() SegmentRefundHandler {
 				return d.undone(ctx, tx, u.OperationID, u.Meta, segmentOf(u.In.Segment), u.In.Currency, u.Res)
 			},
 		}),
-		worker.Orphan(worker.Undo), worker.KeyIgnored(), d.sla, d.expect(segmentsOfEach, costCall), worker.Amount(func(in SegmentRefundIn) (int64, string) { return in.Segment.Amount, in.Currency }),
+		worker.Orphan(worker.Undo), worker.KeyIgnored(), d.sla, d.retain, d.expect(segmentsOfEach, costCall), worker.Amount(func(in SegmentRefundIn) (int64, string) { return in.Segment.Amount, in.Currency }),
 	)
 }
 
@@ -113,7 +113,7 @@ func (d desk) SegmentFollowUp() SegmentFollowUpHandler {
 				return d.undone(ctx, tx, u.OperationID, u.Meta, segmentOf(SegmentRefundInSegment(u.In.Segment)), u.In.Currency, u.Res)
 			},
 		}),
-		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), d.expect(oftenAsked, costCall), worker.Amount(func(in SegmentFollowUpIn) (int64, string) { return in.Segment.Amount, in.Currency }),
+		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), d.retain, d.expect(oftenAsked, costCall), worker.Amount(func(in SegmentFollowUpIn) (int64, string) { return in.Segment.Amount, in.Currency }),
 	)
 }
 

@@ -84,6 +84,9 @@ func (r Request) check() error {
 	return errors.Join(errs...)
 }
 
+// retention is how long a refund's answer is kept (spec I5).
+const retention = 90 * 24 * time.Hour
+
 // TypeConfig is for [Type]. The zero value works.
 type TypeConfig struct {
 	Schema  string        // "" = "journeyman"
@@ -104,7 +107,7 @@ func Type(cfg TypeConfig) (sagas.Type, error) {
 	t := refundType{bookings: b, sql: render(postgres.SchemaOr(cfg.Schema))}
 	return sagas.Type{
 		Name: TypeName, ProcessID: ProcessRefund,
-		Timeout: cfg.Timeout, Retention: 90 * 24 * time.Hour, Estimate: min(time.Minute, cfg.Timeout),
+		Timeout: cfg.Timeout, Retention: retention, Estimate: min(time.Minute, cfg.Timeout),
 		Steps: []string{ElementRefundSegmentRefund, ElementRefundRefundApprove, ElementRefundRefundPay},
 		Parse: parse, OnStart: t.onStart, Result: t.result, Partial: partial, Docs: docs(), Money: true,
 	}, nil

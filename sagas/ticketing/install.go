@@ -31,6 +31,7 @@ type Config struct {
 	SLA            time.Duration // how long the airline's receipt may stay unknown before the model follows up; 0 = 5 min
 	PerSecond      float64       // ticketings per second that are expected, for tools to show beside what is measured (spec W10); 0 = 5
 	KeyValidFor    time.Duration // how long the airline honours an idempotency key; 0 = 24 h
+	Retain         time.Duration // how long what the handlers did is known, at least the retention of the operation type (spec D1); 0 = 90 days
 }
 
 //go:generate journeyman generate ../../bpmn/models/ticketing.bpmn
@@ -61,8 +62,8 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if u, err := url.Parse(cfg.CallbackURL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.RawQuery != "" {
 		errs = append(errs, fmt.Errorf("ticketing: CallbackURL is %q, want an http or https address without a query", cfg.CallbackURL))
 	}
-	if cfg.SLA < 0 || cfg.KeyValidFor < 0 || cfg.PerSecond < 0 {
-		errs = append(errs, fmt.Errorf("ticketing: SLA is %v, KeyValidFor is %v and PerSecond is %v, want 0 or more", cfg.SLA, cfg.KeyValidFor, cfg.PerSecond))
+	if cfg.SLA < 0 || cfg.KeyValidFor < 0 || cfg.PerSecond < 0 || cfg.Retain < 0 {
+		errs = append(errs, fmt.Errorf("ticketing: SLA is %v, KeyValidFor is %v, Retain is %v and PerSecond is %v, want 0 or more", cfg.SLA, cfg.KeyValidFor, cfg.Retain, cfg.PerSecond))
 	}
 	errs = append(errs, checkSecret(cfg.CallbackSecret), postgres.CheckSchema(postgres.SchemaOr(cfg.Schema)))
 	b, err := tourbooking.NewBookings(cfg.Schema)
@@ -75,6 +76,10 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if cfg.KeyValidFor == 0 {
 		cfg.KeyValidFor = 24 * time.Hour
 	}
+	if cfg.Retain == 0 {
+		cfg.Retain = retention
+	}
+	cfg.Retain = max(cfg.Retain, worker.RetainDefault)
 	if cfg.PerSecond == 0 {
 		cfg.PerSecond = 5
 	}
@@ -85,7 +90,7 @@ func Install(mux *worker.Mux, cfg Config) error {
 // TicketRecord is the pivot.
 func (d desk) TicketRecord() TicketRecordHandler {
 	return TicketRecordTx(d.record, worker.Pivot(), worker.NotCompensable("the pivot: issued tickets are given back by a refund, an operation of its own"),
-		worker.Expect(d.cfg.PerSecond, 10*time.Millisecond))
+		worker.Retain(d.cfg.Retain), worker.Expect(d.cfg.PerSecond, 10*time.Millisecond))
 }
 
 // Recorded is the data of ticketing.ticket.recorded, one per ticket.

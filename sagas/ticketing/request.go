@@ -58,7 +58,7 @@ func (d desk) TicketRequest() TicketRequestHandler {
 			},
 		}),
 		worker.Orphan(worker.Undo), worker.KeyValidFor(d.cfg.KeyValidFor), worker.SLA(d.cfg.SLA),
-		worker.Expect(d.cfg.PerSecond, 300*time.Millisecond),
+		worker.Retain(d.cfg.Retain), worker.Expect(d.cfg.PerSecond, 300*time.Millisecond),
 	)
 }
 
@@ -85,7 +85,7 @@ func (d desk) TicketFollowUp() TicketFollowUpHandler {
 			},
 		}),
 		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA),
-		worker.Expect(d.cfg.PerSecond/100, 300*time.Millisecond),
+		worker.Retain(d.cfg.Retain), worker.Expect(d.cfg.PerSecond/100, 300*time.Millisecond),
 	)
 }
 

@@ -24,6 +24,9 @@ var catalog []byte
 // Catalog is the catalog of the ticketing events, for events.ParseCatalog.
 func Catalog() []byte { return append([]byte(nil), catalog...) }
 
+// retention is how long the answer of a ticketing is kept (spec I5).
+const retention = 90 * 24 * time.Hour
+
 // TypeConfig is for [Type]. The zero value works.
 type TypeConfig struct {
 	Schema  string        // "" = "journeyman"
@@ -44,7 +47,7 @@ func Type(cfg TypeConfig) (sagas.Type, error) {
 	t := ticketingType{bookings: b}
 	return sagas.Type{
 		Name: TypeName, ProcessID: ProcessTicketing,
-		Timeout: cfg.Timeout, Retention: 90 * 24 * time.Hour, Estimate: min(time.Hour, cfg.Timeout),
+		Timeout: cfg.Timeout, Retention: retention, Estimate: min(time.Hour, cfg.Timeout),
 		Steps: []string{ElementTicketingTicketRequest, ElementTicketingTicketRecord},
 		Parse: parse, Result: t.result, Partial: partial, Docs: docs(),
 	}, nil

@@ -21,7 +21,7 @@ type confirmation struct {
 
 // BookingConfirm is the pivot.
 func (h handlers) BookingConfirm() BookingConfirmHandler {
-	return BookingConfirmTx(h.confirm.run, worker.Pivot(), h.expect(oftenForward, costOwn),
+	return BookingConfirmTx(h.confirm.run, worker.Pivot(), h.retain, h.expect(oftenForward, costOwn),
 		worker.NotCompensable("the pivot: a confirmed booking is given back by a refund, an operation of its own"))
 }
 

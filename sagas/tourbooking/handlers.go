@@ -15,7 +15,8 @@ type handlers struct {
 	confirm                 confirmation
 	honoured                worker.Option // how long suppliers honour an idempotency key
 	sla                     worker.Option
-	perSecond               float64 // bookings
+	retain                  worker.Option // how long their answers are kept (spec D1)
+	perSecond               float64       // bookings
 }
 
 // What steps cost, and in how many bookings a follow-up runs (spec W10).
@@ -37,7 +38,7 @@ var _ TourBookingHandlers = handlers{}
 func (h handlers) FlightReserve() FlightReserveHandler {
 	in := func(in FlightReserveIn) offer { return offer{Offer: in.Offer, Travellers: in.Travellers} }
 	out := func(id string) FlightReserveOut { return FlightReserveOut{ReservationID: id} }
-	return FlightReserveExternal(reservation(h.flight, in, out), FlightReserveUndo(cancellation[FlightReserveIn](h.flight)), worker.Orphan(worker.Undo), h.honoured, h.sla, h.expect(oftenForward, costCall))
+	return FlightReserveExternal(reservation(h.flight, in, out), FlightReserveUndo(cancellation[FlightReserveIn](h.flight)), worker.Orphan(worker.Undo), h.honoured, h.sla, h.retain, h.expect(oftenForward, costCall))
 }
 
 // FlightFollowUp finds out what became of a reservation with an unknown outcome.
@@ -45,7 +46,7 @@ func (h handlers) FlightFollowUp() FlightFollowUpHandler {
 	forward := func(in FlightFollowUpIn) string { return in.ForwardOperationID }
 	out := func(id string) FlightFollowUpOut { return FlightFollowUpOut{ReservationID: id} }
 	return FlightFollowUpExternal(followUp(h.flight, forward, out), FlightFollowUpUndo(followUpCancellation(h.flight, forward)),
-		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), h.expect(oftenAsked, costCall))
+		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), h.retain, h.expect(oftenAsked, costCall))
 }
 
 // HotelReserve reserves the hotel. The hotel ignores idempotency keys.
@@ -54,7 +55,7 @@ func (h handlers) HotelReserve() HotelReserveHandler {
 		return offer{Offer: in.Offer, Travellers: in.Travellers, Nights: in.Nights}
 	}
 	out := func(id string) HotelReserveOut { return HotelReserveOut{ReservationID: id} }
-	return HotelReserveExternal(reservation(h.hotel, in, out), HotelReserveUndo(cancellation[HotelReserveIn](h.hotel)), worker.Orphan(worker.Undo), worker.KeyIgnored(), h.sla, h.expect(oftenForward, costCall))
+	return HotelReserveExternal(reservation(h.hotel, in, out), HotelReserveUndo(cancellation[HotelReserveIn](h.hotel)), worker.Orphan(worker.Undo), worker.KeyIgnored(), h.sla, h.retain, h.expect(oftenForward, costCall))
 }
 
 // HotelFollowUp finds out what became of a reservation with an unknown outcome.
@@ -62,14 +63,14 @@ func (h handlers) HotelFollowUp() HotelFollowUpHandler {
 	forward := func(in HotelFollowUpIn) string { return in.ForwardOperationID }
 	out := func(id string) HotelFollowUpOut { return HotelFollowUpOut{ReservationID: id} }
 	return HotelFollowUpExternal(followUp(h.hotel, forward, out), HotelFollowUpUndo(followUpCancellation(h.hotel, forward)),
-		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), h.expect(oftenAsked, costCall))
+		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), h.retain, h.expect(oftenAsked, costCall))
 }
 
 // TransferReserve reserves the transfer.
 func (h handlers) TransferReserve() TransferReserveHandler {
 	in := func(in TransferReserveIn) offer { return offer{Offer: in.Offer, Travellers: in.Travellers} }
 	out := func(id string) TransferReserveOut { return TransferReserveOut{ReservationID: id} }
-	return TransferReserveExternal(reservation(h.transfer, in, out), TransferReserveUndo(cancellation[TransferReserveIn](h.transfer)), worker.Orphan(worker.Undo), h.honoured, h.sla, h.expect(oftenForward, costCall))
+	return TransferReserveExternal(reservation(h.transfer, in, out), TransferReserveUndo(cancellation[TransferReserveIn](h.transfer)), worker.Orphan(worker.Undo), h.honoured, h.sla, h.retain, h.expect(oftenForward, costCall))
 }
 
 // TransferFollowUp finds out what became of a reservation with an unknown outcome.
@@ -77,5 +78,5 @@ func (h handlers) TransferFollowUp() TransferFollowUpHandler {
 	forward := func(in TransferFollowUpIn) string { return in.ForwardOperationID }
 	out := func(id string) TransferFollowUpOut { return TransferFollowUpOut{ReservationID: id} }
 	return TransferFollowUpExternal(followUp(h.transfer, forward, out), TransferFollowUpUndo(followUpCancellation(h.transfer, forward)),
-		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), h.expect(oftenAsked, costCall))
+		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), h.retain, h.expect(oftenAsked, costCall))
 }

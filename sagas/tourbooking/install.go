@@ -30,6 +30,8 @@ type Config struct {
 	SLA                              time.Duration // how long a supplier's answer may stay unknown before the model follows up; 0 = 5 min
 	PerSecond                        float64       // bookings per second that are expected, for tools to show beside what is measured (spec W10); 0 = 5
 	KeyValidFor                      time.Duration // how long suppliers honour an idempotency key; 0 = 24 h
+	// Retain is how long what the handlers did is known, at least the retention of the operation type (spec D1); 0 = 30 days.
+	Retain time.Duration
 }
 
 // followUpSLA bounds a follow-up task. The deadline of the saga comes long before.
@@ -51,8 +53,8 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if cfg.Sagas == nil {
 		errs = append(errs, errors.New("tour booking: Sagas is nil, want *sagas.Sagas"))
 	}
-	if cfg.SLA < 0 || cfg.KeyValidFor < 0 || cfg.PerSecond < 0 {
-		errs = append(errs, fmt.Errorf("tour booking: SLA is %v, KeyValidFor is %v and PerSecond is %v, want 0 or more", cfg.SLA, cfg.KeyValidFor, cfg.PerSecond))
+	if cfg.SLA < 0 || cfg.KeyValidFor < 0 || cfg.PerSecond < 0 || cfg.Retain < 0 {
+		errs = append(errs, fmt.Errorf("tour booking: SLA is %v, KeyValidFor is %v, Retain is %v and PerSecond is %v, want 0 or more", cfg.SLA, cfg.KeyValidFor, cfg.Retain, cfg.PerSecond))
 	}
 	b, err := NewBookings(cfg.Schema)
 	if err := errors.Join(append(errs, err)...); err != nil {
@@ -70,7 +72,7 @@ func Install(mux *worker.Mux, cfg Config) error {
 	RegisterTourBooking(mux, handlers{
 		flight: desk{b, cfg.Flight, segmentFlight}, hotel: desk{b, cfg.Hotel, segmentHotel}, transfer: desk{b, cfg.Transfer, segmentTransfer},
 		till: till{b, cfg.Payment}, confirm: confirmation{b, cfg.Sagas, cfg.Ticketing},
-		honoured: worker.KeyValidFor(cfg.KeyValidFor), sla: worker.SLA(cfg.SLA), perSecond: cfg.PerSecond,
+		honoured: worker.KeyValidFor(cfg.KeyValidFor), sla: worker.SLA(cfg.SLA), retain: worker.Retain(max(cfg.Retain, worker.RetainDefault)), perSecond: cfg.PerSecond,
 	})
 	return nil
 }

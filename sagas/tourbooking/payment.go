@@ -65,7 +65,7 @@ func (h handlers) PaymentAuthorize() PaymentAuthorizeHandler {
 				return p.released(ctx, tx, u.Meta, u.Res, u.Reason)
 			},
 		}),
-		worker.Orphan(worker.Undo), h.honoured, h.sla, h.expect(oftenForward, costCall),
+		worker.Orphan(worker.Undo), h.honoured, h.sla, h.retain, h.expect(oftenForward, costCall),
 		worker.Amount(func(in PaymentAuthorizeIn) (int64, string) { return in.Amount, in.Currency }),
 	)
 }
@@ -92,7 +92,7 @@ func (h handlers) PaymentFollowUp() PaymentFollowUpHandler {
 				return p.released(ctx, tx, u.Meta, u.Res, u.Reason)
 			},
 		}),
-		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), h.expect(oftenAsked, costCall),
+		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), h.retain, h.expect(oftenAsked, costCall),
 		worker.Amount(func(in PaymentFollowUpIn) (int64, string) { return in.Amount, in.Currency }),
 	)
 }
@@ -112,7 +112,7 @@ func (h handlers) PaymentCapture() PaymentCaptureHandler {
 			return PaymentCaptureOut{}, p.bookings.Settle(ctx, tx, settlementOf(job.Meta, SettledCaptured, res))
 		},
 	},
-		worker.NotCompensable(whyCaptureStands), h.honoured, h.sla, h.expect(oftenForward, costCall),
+		worker.NotCompensable(whyCaptureStands), h.honoured, h.sla, h.retain, h.expect(oftenForward, costCall),
 		worker.Amount(func(in PaymentCaptureIn) (int64, string) { return in.Amount, in.Currency }),
 	)
 }
@@ -128,7 +128,7 @@ func (h handlers) PaymentCaptureFollowUp() PaymentCaptureFollowUpHandler {
 			return PaymentCaptureFollowUpOut{}, p.bookings.Settle(ctx, tx, settlementOf(job.Meta, SettledCaptured, res))
 		},
 	},
-		worker.NotCompensable(whyCaptureStands), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), h.expect(oftenAsked, costCall),
+		worker.NotCompensable(whyCaptureStands), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), h.retain, h.expect(oftenAsked, costCall),
 		worker.Amount(func(in PaymentCaptureFollowUpIn) (int64, string) { return in.Amount, in.Currency }),
 	)
 }
