@@ -39,7 +39,7 @@ func YAML(catalog *events.Catalog, info Info) ([]byte, error) {
 	for _, e := range catalog.Entries() {
 		id := events.Topic(e.Type, e.Version)
 		messages[id] = message(e, id)
-		if e.Schema != nil {
+		if e.Schema != nil && e.Format == events.FormatJSON {
 			data, err := rooted(e.Schema, id)
 			if err != nil {
 				return nil, fmt.Errorf("asyncapi: schema of %s: %w", id, err)
@@ -76,22 +76,42 @@ func message(e events.Entry, id string) object {
 	for _, d := range e.Retry {
 		retry = append(retry, d.String())
 	}
-	own := object{"messageType": object{"const": e.Type}, "messageVersion": object{"const": e.Version}, "messageKind": object{"const": string(e.Kind)}}
-	if e.Schema != nil {
-		own["data"] = ref("components/schemas/" + id)
-	}
 	return object{
-		"name": e.Type, "title": fmt.Sprintf("%s, version %d", e.Type, e.Version), "contentType": "application/json",
-		"headers":  ref("components/schemas/Headers"),
-		"payload":  object{"allOf": []any{ref("components/schemas/Envelope"), object{"type": "object", "properties": own}}},
-		"bindings": object{"kafka": object{"key": object{"type": "string", "description": "the business key"}, "bindingVersion": "0.5.0"}},
+		"name": e.Type, "title": fmt.Sprintf("%s, version %d", e.Type, e.Version), "contentType": e.Format.ContentType(),
+		"headers": ref("components/schemas/Headers"), "payload": payload(e, id), "bindings": object{"kafka": bindings(e)},
 		"x-journeyman": object{
 			"class": string(e.Class), "owner": e.Owner, "producers": e.Producers, "consumers": e.Consumers, "partitionKey": e.PartitionKey,
 			"idempotencyKey": e.IdempotencyKey, "retentionDays": e.RetentionDays, "financial": e.Financial, "retry": retry,
 			"poisonedAfter": e.PoisonedAfter, "dlq": e.DLQ, "operatorAction": e.OperatorAction, "pii": e.PII,
+			"format": string(e.Format), "wire": string(e.Wire), "protobufMessage": e.Message,
 			"guarantees": e.Class.Guarantees(), "orderScope": e.OrderScope, "encryption": string(e.Encryption),
 		},
 	}
+}
+
+// payload describes the body: the envelope with its data, or the data alone behind a frame.
+func payload(e events.Entry, id string) object {
+	switch {
+	case e.Wire == events.WireConfluent && e.Format == events.FormatAvro:
+		return object{"schemaFormat": "application/vnd.apache.avro;version=1.9.0", "schema": e.Schema}
+	case e.Wire == events.WireConfluent && e.Format == events.FormatProtobuf:
+		return object{"schemaFormat": "application/vnd.google.protobuf;version=3", "schema": e.Schema}
+	case e.Wire == events.WireConfluent:
+		return ref("components/schemas/" + id)
+	}
+	own := object{"messageType": object{"const": e.Type}, "messageVersion": object{"const": e.Version}, "messageKind": object{"const": string(e.Kind)}}
+	if e.Schema != nil {
+		own["data"] = ref("components/schemas/" + id)
+	}
+	return object{"allOf": []any{ref("components/schemas/Envelope"), object{"type": "object", "properties": own}}}
+}
+
+func bindings(e events.Entry) object {
+	b := object{"key": object{"type": "string", "description": "the business key"}, "bindingVersion": "0.5.0"}
+	if e.Wire == events.WireConfluent {
+		b["schemaIdLocation"], b["schemaIdPayloadEncoding"], b["schemaLookupStrategy"] = "payload", "confluent", "TopicNameStrategy"
+	}
+	return b
 }
 
 func envelope() object {
@@ -121,6 +141,8 @@ func headers() object {
 		events.HeaderCorrelationID, events.HeaderTraceID, events.HeaderProcessInstanceID, events.HeaderOperationID, events.HeaderEnv,
 		events.HeaderTraceparent, events.HeaderSequence, events.HeaderPreviousSequence, events.HeaderEncryption,
 		events.HeaderAuditChain, events.HeaderAuditLink, events.HeaderAuditPrevious, events.HeaderAuditHash,
+		events.HeaderContentType, events.HeaderMessageKind, events.HeaderEventClass, events.HeaderProducerInstance, events.HeaderActorUserID, events.HeaderActorContext,
+		events.HeaderActorServiceClient, events.HeaderHTTPIdempotencyKey, events.HeaderIdempotencyKey, events.HeaderCorrects, events.HeaderReplay,
 	} {
 		properties[h] = text
 	}

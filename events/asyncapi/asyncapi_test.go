@@ -94,3 +94,50 @@ func TestPage(t *testing.T) {
 		t.Error("the page loads something")
 	}
 }
+
+// Avro, Protobuf and framed JSON are described in the language of their format.
+func TestYAML_Formats_E5(t *testing.T) {
+	t.Parallel()
+	c, err := events.ParseCatalog([]byte(`
+domains: [test]
+messages:
+  - {type: test.a.booked, class: domain, owner: test, producers: [p], format: avro, schema: {type: record, name: A, fields: [{name: id, type: string}]}}
+  - {type: test.b.booked, class: domain, owner: test, producers: [p], format: protobuf, schema: 'syntax = "proto3"; message B { string id = 1; }'}
+  - {type: test.c.booked, class: domain, owner: test, producers: [p], wire: confluent, schema: {type: object}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := asyncapi.YAML(c, info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Components struct {
+			Messages map[string]struct {
+				ContentType string `yaml:"contentType"`
+				Payload     map[string]any
+				Bindings    struct{ Kafka map[string]any }
+			}
+			Schemas map[string]any
+		}
+	}
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string][2]string{
+		"test.a.booked.v1": {"application/avro", "application/vnd.apache.avro;version=1.9.0"}, "test.b.booked.v1": {"application/protobuf", "application/vnd.google.protobuf;version=3"},
+		"test.c.booked.v1": {"application/json", ""},
+	} {
+		m := doc.Components.Messages[id]
+		if format, _ := m.Payload["schemaFormat"].(string); m.ContentType != want[0] || format != want[1] || m.Bindings.Kafka["schemaIdPayloadEncoding"] != "confluent" {
+			t.Errorf("%s: got %+v", id, m)
+		}
+		if _, there := doc.Components.Schemas[id]; there != (want[1] == "") {
+			t.Errorf("%s: schema among the components: %v", id, there)
+		}
+	}
+	if page, err := asyncapi.Page(c, info); err != nil || !strings.Contains(string(page), "message B { string id = 1; }") {
+		t.Errorf("the page lacks the .proto text: %v", err)
+	}
+}

@@ -42,6 +42,9 @@ func schemaText(schema any) (string, error) {
 	if schema == nil {
 		return "", nil
 	}
+	if text, ok := schema.(string); ok { // Protobuf
+		return text, nil
+	}
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
