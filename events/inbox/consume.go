@@ -34,15 +34,7 @@ func (i *Inbox) session(ctx, work context.Context, consumer events.Consumer) err
 	var workers, committer sync.WaitGroup
 	for n := range queues {
 		queues[n] = make(chan events.Delivery, i.cfg.MaxInFlight)
-		workers.Go(func() {
-			for d := range queues[n] {
-				// What is still queued when ctx ends is left for the next member.
-				if ctx.Err() == nil && i.deliver(ctx, work, d) {
-					done <- d
-				}
-				<-slots
-			}
-		})
+		workers.Go(func() { i.serve(ctx, work, queues[n], done, slots) })
 	}
 	committer.Go(func() { i.commit(work, consumer, done) })
 	var err error

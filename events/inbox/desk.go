@@ -15,12 +15,15 @@ import (
 
 // Desk is what operators see and do about the inboxes of one schema. Safe for concurrent use.
 type Desk struct {
-	sql   statements
-	order orderStatements
+	sql    statements
+	order  orderStatements
+	groups groupStatements
 }
 
 // NewDesk gives the desk of a schema that was checked before.
-func NewDesk(schema string) *Desk { return &Desk{sql: render(schema), order: renderOrder(schema)} }
+func NewDesk(schema string) *Desk {
+	return &Desk{sql: render(schema), order: renderOrder(schema), groups: renderGroup(schema)}
+}
 
 // Waiting is a message that waits for another attempt, or behind one that does.
 type Waiting struct {

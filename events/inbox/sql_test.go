@@ -16,4 +16,5 @@ func TestStatements(t *testing.T) {
 	}
 	pgtest.Statements(t, pool, render("other_schema"), nil)
 	pgtest.Statements(t, pool, renderOrder("other_schema"), nil)
+	pgtest.Statements(t, pool, renderGroup("other_schema"), nil)
 }

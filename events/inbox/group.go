@@ -1,0 +1,497 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/internal/crash"
+	"github.com/vitrip/journeyman/internal/rule"
+	"github.com/vitrip/journeyman/outbox"
+	"github.com/vitrip/journeyman/outcome"
+)
+
+// Messages that wait beside the one whose turn it is share its transaction: one
+// round trip with all inbox rows, a savepoint before each handler, one COMMIT.
+// Handlers do not notice. Who fails goes back to its savepoint and is settled
+// after the commit as it would be alone; what follows it of its key is then
+// delivered alone, and so is everything that is not plain: repeats, replays,
+// strict orders, keys with a message in retry. When the transaction itself fails
+// each message is delivered alone, and the member groups nothing for a minute.
+
+// BatchHandler applies several messages of one route in one transaction, in
+// order, with few statements. An error, a panic or a failed statement undoes all
+// of them, and each is then applied by a call of its own, whose error counts. It
+// must not emit.
+type BatchHandler func(ctx context.Context, tx *outbox.Tx, messages []events.Received) error
+
+// one is the handler for a message that comes alone.
+func (f BatchHandler) one(ctx context.Context, tx *outbox.Tx, m events.Received) error {
+	err := f(ctx, tx, []events.Received{m})
+	if err == nil && len(tx.Messages()) > 0 {
+		return outcome.Fatalf(ReasonEmit, "a batch handler must not emit")
+	}
+	return err
+}
+
+const (
+	savepoint  = "journeyman_inbox"
+	slowGroup  = 50 * time.Millisecond // a group that took longer is followed by one of half the size
+	singlyFor  = time.Minute
+	startGroup = 16
+)
+
+// size is how many messages a worker of the session may take at once.
+type size struct{ now, most int }
+
+func (s *size) learn(n int, took time.Duration) {
+	switch {
+	case took > slowGroup:
+		s.now = max(1, min(s.now, n)/2)
+	case n >= s.now:
+		s.now = min(s.most, 2*s.now)
+	}
+}
+
+// serve handles what comes for one share of the keys, several messages at a time.
+func (i *Inbox) serve(ctx, work context.Context, queue <-chan events.Delivery, done chan<- events.Delivery, slots <-chan struct{}) {
+	limit := size{now: min(startGroup, i.cfg.Batch), most: i.cfg.Batch}
+	for d := range queue {
+		batch := []events.Delivery{d}
+		for more := true; more && len(batch) < limit.now; {
+			select {
+			case next, open := <-queue:
+				if more = open; open {
+					batch = append(batch, next)
+				}
+			default:
+				more = false
+			}
+		}
+		// What is still queued when ctx ends is left for the next member.
+		if i.gate.enter(ctx, len(batch)) {
+			start := time.Now()
+			i.deliverAll(ctx, work, batch, func(d events.Delivery) { done <- d })
+			limit.learn(len(batch), time.Since(start))
+			i.gate.leave(len(batch))
+		}
+		for range batch {
+			<-slots
+		}
+	}
+}
+
+func (i *Inbox) deliverAll(ctx, work context.Context, batch []events.Delivery, done func(events.Delivery)) {
+	rest := batch
+	if len(batch) > 1 && time.Now().UnixNano() > i.singly.Load() && !rule.Off(25) {
+		g := i.group(batch)
+		ended, left, err := g.run(ctx, work)
+		if err != nil && work.Err() == nil && !errors.Is(err, errTwin) {
+			i.cfg.Log.Warn().Err(err).Int("messages", len(g.plain)).Msg("inbox: a group of messages failed, each is delivered alone")
+			i.singly.Store(time.Now().Add(singlyFor).UnixNano())
+		}
+		for _, d := range ended {
+			done(d)
+		}
+		if rest = left; len(ended) > 0 {
+			i.pause.end(i)
+		}
+	}
+	for _, d := range rest {
+		if ctx.Err() != nil {
+			return
+		}
+		if i.deliver(ctx, work, d) {
+			done(d)
+		}
+	}
+}
+
+// group is messages on their way through one transaction.
+type group struct {
+	*Inbox
+	all    []events.Delivery
+	odd    map[int]bool // by place in all: to be delivered alone
+	ended  map[int]bool
+	plain  []grouped
+	rows   []grouped // whose inbox rows the transaction wrote
+	failed []failure
+	spoilt map[string]bool // keys that have an odd message: what follows is odd too
+}
+
+type grouped struct {
+	message
+	no     int
+	staged *outbox.Staged
+	start  time.Time
+}
+
+type failure struct {
+	grouped
+	oc *outcome.Error
+}
+
+// group sorts out what may share a transaction.
+func (i *Inbox) group(batch []events.Delivery) *group {
+	g := &group{Inbox: i, all: batch, odd: map[int]bool{}, ended: map[int]bool{}, spoilt: map[string]bool{}}
+	ids := map[string]bool{}
+	for no, d := range batch {
+		m, skip, err := i.open(d)
+		switch {
+		case skip:
+			g.ended[no] = true
+			continue
+		case err != nil || m.order.strict || m.replay.ID != "" || m.framed != nil || ids[m.id] || g.spoilt[d.Key]:
+			g.leaveOut(grouped{message: message{Delivery: d}, no: no})
+			continue
+		}
+		ids[m.id] = true
+		g.plain = append(g.plain, grouped{message: m, no: no})
+	}
+	clear(g.spoilt) // it speaks of what follows, and all that follows is sorted out
+	return g
+}
+
+// leaveOut gives a message back to be delivered alone, and with it what follows it of its key.
+func (g *group) leaveOut(m grouped) { g.odd[m.no], g.spoilt[m.Key] = true, true }
+
+// run gives what came to an end, and the others in their order. An error means that nothing of the group was committed.
+func (g *group) run(ctx, work context.Context) (ended, rest []events.Delivery, err error) {
+	if len(g.plain) > 1 {
+		if err = g.transact(ctx, work); err == nil {
+			g.settleFailed(work)
+		}
+	}
+	for no, d := range g.all {
+		if g.ended[no] {
+			ended = append(ended, d)
+		} else {
+			rest = append(rest, d)
+		}
+	}
+	return ended, rest, err
+}
+
+func (g *group) transact(ctx, work context.Context) error {
+	conn, err := g.db.Acquire(work)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	mine, err := g.begin(work, conn)
+	if err != nil {
+		g.rollback(conn)
+		return err
+	}
+	shared := &sharedTx{conn: conn.Conn()}
+	var applied []grouped
+	for at := 0; at < len(mine); {
+		n := 1
+		if mine[at].route.Batch != nil {
+			for at+n < len(mine) && mine[at+n].route.no == mine[at].route.no {
+				n++
+			}
+		}
+		run := slices.DeleteFunc(slices.Clone(mine[at:at+n]), func(m grouped) bool { return g.spoilt[m.Key] && m.entry.Class.Ordered() })
+		at += n
+		if len(run) == 0 {
+			continue
+		}
+		ok, err := g.apply(work, conn, shared, run)
+		if err != nil {
+			g.rollback(conn)
+			return err
+		}
+		if ok {
+			applied = append(applied, run...)
+		}
+		if shared.touched || ctx.Err() != nil { // what a handler set must not hold for the next one; a drain begins nothing
+			break
+		}
+	}
+	return g.commit(work, conn, shared, applied)
+}
+
+// begin opens the transaction, writes the inbox rows of all in one round trip and gives those that are new and free to go.
+func (g *group) begin(ctx context.Context, conn *pgxpool.Conn) ([]grouped, error) {
+	ids, prints, keys := make([]string, len(g.plain)), make([][]byte, len(g.plain)), []string{}
+	for n, m := range g.plain {
+		ids[n], prints[n] = m.id, m.print
+		if m.entry.Class.Ordered() {
+			keys = append(keys, m.Key)
+		}
+	}
+	var fresh, behind []string
+	list := func(into *[]string) func(pgx.Rows) error {
+		return func(rows pgx.Rows) (err error) { *into, err = pgx.CollectRows(rows, pgx.RowTo[string]); return err }
+	}
+	b := &pgx.Batch{}
+	b.Queue("BEGIN")
+	b.Queue("SET LOCAL lock_timeout = '5s'")
+	b.Queue(g.idle)
+	b.Queue(g.groups.insertAll, g.cfg.Group, ids, prints).Query(list(&fresh))
+	b.Queue(g.groups.behindAll, g.cfg.Group, keys).Query(list(&behind)) // after the wait for twins
+	b.Queue("SET LOCAL lock_timeout TO DEFAULT")
+	err := conn.SendBatch(ctx, b).Close()
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "55P03" {
+		return nil, errTwin
+	}
+	if err != nil {
+		return nil, err
+	}
+	waiting, inserted := map[string]bool{}, map[string]bool{}
+	for _, k := range behind {
+		waiting[k] = true
+	}
+	for _, id := range fresh {
+		inserted[id] = true
+	}
+	var mine []grouped
+	for _, m := range g.plain {
+		if inserted[m.id] {
+			g.rows = append(g.rows, m)
+		}
+		if !inserted[m.id] || m.entry.Class.Ordered() && (waiting[m.Key] || g.spoilt[m.Key]) {
+			g.leaveOut(m)
+		} else {
+			mine = append(mine, m)
+		}
+	}
+	clear(g.spoilt)
+	return mine, nil
+}
+
+// apply runs one handler between savepoints. It reports false when the handler
+// failed and its work was taken back; an error ends the whole group.
+func (g *group) apply(ctx context.Context, conn *pgxpool.Conn, shared *sharedTx, run []grouped) (bool, error) {
+	for n := range run {
+		crash.Point("inbox.begun", run[n].env.MessageID)
+		run[n].start = time.Now()
+	}
+	shared.head = append(shared.head, "SAVEPOINT "+savepoint)
+	tx := outbox.NewTx(shared)
+	var oc *outcome.Error
+	var err error
+	if len(run) == 1 {
+		oc, err = g.handle(ctx, conn, tx, run[0].message)
+	} else {
+		oc, err = g.handleBatch(ctx, conn, tx, run)
+	}
+	if err != nil {
+		return false, err
+	}
+	if conn.Conn().IsClosed() {
+		return false, errLost
+	}
+	if msgs := tx.Messages(); oc == nil && len(msgs) > 0 {
+		if g.cfg.Stager == nil || len(run) > 1 {
+			oc = outcome.Fatalf(ReasonEmit, "handler emitted messages, but the inbox has no stager, or takes several messages")
+		} else if run[0].staged, err = g.cfg.Stager.Prepare(g.origin(run[0].message), msgs); err != nil {
+			oc = outcome.Fatalf(ReasonEmit, "%v", err)
+		}
+	}
+	if oc == nil {
+		shared.head = append(shared.head, "RELEASE SAVEPOINT "+savepoint)
+		return true, nil
+	}
+	shared.head = append(shared.head, "ROLLBACK TO SAVEPOINT "+savepoint, "RELEASE SAVEPOINT "+savepoint)
+	for _, m := range run {
+		g.leaveOut(m)
+	}
+	if len(run) == 1 {
+		g.tell(run[0].message, oc.Class, run[0].start)
+		g.failed = append(g.failed, failure{run[0], oc})
+	}
+	return false, nil
+}
+
+// handleBatch runs a batch handler for several messages.
+func (g *group) handleBatch(ctx context.Context, conn *pgxpool.Conn, tx *outbox.Tx, run []grouped) (*outcome.Error, error) {
+	hctx, cancel := context.WithTimeout(ctx, g.cfg.HandlerTimeout)
+	defer cancel()
+	list := make([]events.Received, len(run))
+	for n, m := range run {
+		list[n] = m.received()
+	}
+	err := func() (err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				g.cfg.Log.Error().Bytes("stack", debug.Stack()).Msg("inbox: batch handler panicked")
+				err = outcome.Panicked(v)
+			}
+		}()
+		return run[0].route.Batch(hctx, tx, list)
+	}()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case tx.Refused() != nil:
+		err = tx.Refused()
+	case conn.Conn().IsClosed():
+		return nil, errLost
+	case err == nil && hctx.Err() != nil:
+		err = hctx.Err()
+	}
+	return outcome.Classify(err), nil
+}
+
+// commit writes down what was applied, takes back the rows of what was left out, and ends the transaction.
+func (g *group) commit(ctx context.Context, conn *pgxpool.Conn, shared *sharedTx, applied []grouped) error {
+	done := map[int]bool{}
+	var staged []*outbox.Staged
+	for _, m := range applied {
+		done[m.no] = true
+		if m.staged != nil {
+			staged = append(staged, m.staged)
+		}
+	}
+	var out []string
+	for _, m := range g.rows {
+		if !done[m.no] {
+			out = append(out, m.id)
+		}
+	}
+	b := &pgx.Batch{}
+	for _, sql := range shared.head {
+		b.Queue(sql)
+	}
+	if len(out) > 0 {
+		b.Queue(g.groups.forget, g.cfg.Group, out)
+	}
+	if len(staged) > 0 {
+		if err := g.cfg.Stager.QueueStaged(b, staged); err != nil {
+			g.rollback(conn)
+			return err
+		}
+	}
+	oc, err := g.commitTx(ctx, conn, b)
+	if err != nil {
+		return err
+	}
+	if oc != nil {
+		return fmt.Errorf("commit: %w", oc)
+	}
+	for _, m := range applied {
+		crash.Point("inbox.committed", m.env.MessageID)
+		g.ended[m.no] = true
+		g.tell(m.message, outcome.Success, m.start)
+	}
+	if len(staged) > 0 {
+		g.cfg.Stager.Wake()
+	}
+	return nil
+}
+
+// settleFailed writes down how the attempts of those that failed ended. One that cannot be written down is delivered again.
+func (g *group) settleFailed(ctx context.Context) {
+	for _, f := range g.failed {
+		if err := g.settle(ctx, f.message, f.oc); err != nil {
+			g.cfg.Log.Warn().Err(err).Msg("inbox: settle a message of a group")
+			return // what follows of its key must not be settled before it
+		}
+		g.ended[f.no] = true
+	}
+}
+
+// sharedTx is a connection whose transaction several handlers share. What stands
+// between two handlers travels with the next one's first statement.
+type sharedTx struct {
+	conn    *pgx.Conn
+	head    []string
+	touched bool // a statement may have changed settings of the transaction
+}
+
+// changesSettings finds statements that change settings, or may do so out of sight (DO, CALL).
+var changesSettings = regexp.MustCompile(`(?is)(?:^|;)(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:set|reset|do|call)\b|set_config`) //nolint:gochecknoglobals // compiled once
+
+// flush sends what is to be sent before a statement that cannot travel in a batch.
+func (s *sharedTx) flush(ctx context.Context, sql string) error {
+	s.touched = s.touched || changesSettings.MatchString(sql)
+	if len(s.head) == 0 {
+		return nil
+	}
+	return s.with(ctx, &pgx.Batch{}).Close()
+}
+
+// with sends a batch behind what is to be sent before, and gives the results of the batch.
+func (s *sharedTx) with(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	all := &pgx.Batch{}
+	for _, sql := range s.head {
+		all.Queue(sql)
+	}
+	n := len(s.head)
+	s.head = nil
+	all.QueuedQueries = append(all.QueuedQueries, b.QueuedQueries...)
+	results := s.conn.SendBatch(ctx, all)
+	for range n {
+		if _, err := results.Exec(); err != nil {
+			break // every later result gives this error
+		}
+	}
+	return results
+}
+
+// Exec sends what is to be sent before along with a statement that has arguments.
+func (s *sharedTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if len(s.head) > 0 && len(args) > 0 && !execMode(args[0]) {
+		s.touched = s.touched || changesSettings.MatchString(sql)
+		b := &pgx.Batch{}
+		b.Queue(sql, args...)
+		results := s.with(ctx, b)
+		tag, err := results.Exec()
+		if cerr := results.Close(); err == nil {
+			err = cerr
+		}
+		return tag, err
+	}
+	if err := s.flush(ctx, sql); err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	return s.conn.Exec(ctx, sql, args...)
+}
+
+// execMode reports arguments that are the connection's matter.
+func execMode(arg any) bool {
+	switch arg.(type) {
+	case pgx.QueryExecMode, pgx.QueryResultFormats, pgx.QueryResultFormatsByOID:
+		return true
+	}
+	return false
+}
+
+// Query runs a query as in pgx.
+func (s *sharedTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if err := s.flush(ctx, sql); err != nil {
+		return nil, err
+	}
+	return s.conn.Query(ctx, sql, args...)
+}
+
+// QueryRow runs a query for one row as in pgx.
+func (s *sharedTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if err := s.flush(ctx, sql); err != nil {
+		return brokenRow{err}
+	}
+	return s.conn.QueryRow(ctx, sql, args...)
+}
+
+// SendBatch sends a batch as in pgx.
+func (s *sharedTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	for _, q := range b.QueuedQueries {
+		s.touched = s.touched || changesSettings.MatchString(q.SQL)
+	}
+	return s.with(ctx, b)
+}
+
+type brokenRow struct{ err error }
+
+func (r brokenRow) Scan(...any) error { return r.err }
