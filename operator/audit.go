@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/outbox"
 )
 
 // AuditRow is one act of a person. Its JSON field names are stable.
@@ -83,7 +86,7 @@ func (r AuditRow) hash(prev []byte) []byte {
 
 // lockAudit takes the chain until the transaction ends: acts come one after another, and a conditional
 // write that follows sees what the one before has committed.
-func (d *Desk) lockAudit(ctx context.Context, tx pgx.Tx) (seq int64, prev []byte, at time.Time, err error) {
+func (d *Desk) lockAudit(ctx context.Context, tx outbox.Queries) (seq int64, prev []byte, at time.Time, err error) {
 	err = tx.QueryRow(ctx, d.sql.lockAudit).Scan(&seq, &prev, &at)
 	if err != nil {
 		err = fmt.Errorf("lock audit: %w", err)
@@ -91,8 +94,9 @@ func (d *Desk) lockAudit(ctx context.Context, tx pgx.Tx) (seq int64, prev []byte
 	return seq, prev, at, err
 }
 
-// appendAudit writes the next row. The chain must be locked by this transaction; prev and seq come from lockAudit.
-func (d *Desk) appendAudit(ctx context.Context, tx pgx.Tx, r AuditRow, prev []byte, before, after any) (AuditRow, error) {
+// appendAudit writes the next row and stages its event, unless the caller emits that. The chain must be locked by this
+// transaction; prev and seq come from lockAudit.
+func (d *Desk) appendAudit(ctx context.Context, tx outbox.Queries, r AuditRow, prev []byte, before, after any, emitted bool) (AuditRow, error) {
 	var err error
 	if r.Before, err = json.Marshal(before); err != nil {
 		return r, fmt.Errorf("audit before: %w", err)
@@ -104,10 +108,15 @@ func (d *Desk) appendAudit(ctx context.Context, tx pgx.Tx, r AuditRow, prev []by
 	b := &pgx.Batch{}
 	b.Queue(d.sql.insertAudit, r.Seq, r.At, r.Actor, r.Action, r.Target, r.Reason, string(r.Before), string(r.After), prev, sum)
 	b.Queue(d.sql.moveHead, r.Seq, sum)
+	r.PrevHash, r.Hash = hex.EncodeToString(prev), hex.EncodeToString(sum)
+	if d.cfg.Stager != nil && !emitted {
+		if err := d.cfg.Stager.Queue(b, r.origin(), []events.Message{r.message()}); err != nil {
+			return r, fmt.Errorf("audit event: %w", err)
+		}
+	}
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return r, fmt.Errorf("append audit: %w", err)
 	}
-	r.PrevHash, r.Hash = hex.EncodeToString(prev), hex.EncodeToString(sum)
 	return r, nil
 }
 

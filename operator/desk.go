@@ -14,7 +14,6 @@ import (
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/zeebe"
 	"github.com/vitrip/journeyman/zeebe/rest"
-	// REST
 )
 
 // Config is for [New]. Pool must be set.
@@ -24,6 +23,10 @@ type Config struct {
 	Cluster string        // configured name of the engine's cluster (path rule 9); "" = "default"
 	// Engine reads the engine's REST API. nil = incidents, element states and models cannot be shown, and say so.
 	Engine *rest.Client
+	// Stager stages [EventActed] beside each audit row; nil = rows only.
+	Stager Stager
+	// Sagas closes sagas that were left to a person; nil = [Desk.RemediateSaga] is refused.
+	Sagas Remediator
 	// BeginWithin is when a saga that has not begun, or is past its deadline undecided, counts as stuck; 0 = one minute.
 	BeginWithin time.Duration
 	// UndoWithin is when an undo that has not ended counts as stuck; 0 = ten minutes.
@@ -61,6 +64,9 @@ func New(cfg Config) (*Desk, error) {
 	}
 	if cfg.UndoWithin < 0 {
 		errs = append(errs, fmt.Errorf("operator: UndoWithin is %v, want more than 0", cfg.UndoWithin))
+	}
+	if cfg.Stager != nil {
+		errs = append(errs, cfg.Stager.Declare(EventActed))
 	}
 	errs = append(errs, postgres.CheckSchema(cfg.Schema))
 	if err := errors.Join(errs...); err != nil {

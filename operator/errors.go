@@ -15,6 +15,8 @@ var (
 	ErrNotActive = errors.New("not active")
 	// ErrRetried: somebody has retried this incident already.
 	ErrRetried = errors.New("retried already")
+	// ErrNotManual: the saga does not wait for a person, or not for this.
+	ErrNotManual = errors.New("not left to a person")
 	// ErrNoEngine: the act or view needs the engine's REST API and the desk has none.
 	ErrNoEngine = errors.New("no REST address of the engine is configured")
 	// ErrUnreachable: the engine's REST API did not answer at all.

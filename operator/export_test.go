@@ -16,7 +16,7 @@ func (d *Desk) Append(ctx context.Context, actor, reason string, before, after a
 	if err != nil {
 		return AuditRow{}, err
 	}
-	r, err := d.appendAudit(ctx, tx, AuditRow{Seq: seq + 1, At: at, Actor: actor, Action: "test", Target: "t", Reason: reason}, prev, before, after)
+	r, err := d.appendAudit(ctx, tx, AuditRow{Seq: seq + 1, At: at, Actor: actor, Action: "test", Target: "t", Reason: reason}, prev, before, after, false)
 	if err != nil {
 		return r, err
 	}

@@ -68,23 +68,32 @@ type retryAfter struct {
 // RetryIncident resolves an incident and, when a job is behind it, gives the job new retries first. The audit row, the
 // mark that this incident was retried and the command to the engine commit together; a sender delivers the command,
 // normally within seconds. It is refused when the incident is not active ([ErrNotActive]) and when it was retried before
-// ([ErrRetried]), unless that command was parked: then the new one takes its place. Nothing is written when it is refused.
+// ([ErrRetried]), unless that command was parked: then the new one takes its place. A refusal is audited, unless the request is malformed; nothing else is written then.
 // A cause that persists makes a new incident, with a new key.
 func (d *Desk) RetryIncident(ctx context.Context, r RetryRequest) (RetryResult, error) {
 	r, err := r.check()
 	if err != nil {
 		return RetryResult{}, fmt.Errorf("retry incident: %w", err)
 	}
+	row := AuditRow{Actor: r.Actor, Action: ActionRetry, Target: incidentTarget(d.cfg.Cluster, r.Key), Reason: r.Reason}
 	i, err := d.Incident(ctx, r.Key)
 	if err != nil {
-		return RetryResult{}, fmt.Errorf("retry: %w", err)
+		err = fmt.Errorf("retry: %w", err)
+		if errors.Is(err, ErrNotFound) {
+			err = d.RecordRefusal(ctx, row, err)
+		}
+		return RetryResult{}, err
 	}
 	if i.State != "ACTIVE" {
-		return RetryResult{}, fmt.Errorf("retry incident %s: it is %s, want ACTIVE: %w", r.Key, i.State, ErrNotActive)
+		return RetryResult{}, d.RecordRefusal(ctx, row, fmt.Errorf("retry incident %s: it is %s, want ACTIVE: %w", r.Key, i.State, ErrNotActive))
 	}
 	out, err := d.retry(ctx, r, i)
 	if err != nil {
-		return RetryResult{}, fmt.Errorf("retry incident %s: %w", r.Key, err)
+		err = fmt.Errorf("retry incident %s: %w", r.Key, err)
+		if errors.Is(err, ErrRetried) {
+			err = d.RecordRefusal(ctx, row, err)
+		}
+		return RetryResult{}, err
 	}
 	d.cfg.Log.Info().Str("action", ActionRetry).Str("actor", r.Actor).Int64("audit_seq", out.AuditSeq).Int64("process_instance_id", int64(i.ProcessInstanceKey)).
 		Str("operation_id", i.OperationID).Str("business_key", i.BusinessKey).Msg("incident retry queued")
@@ -136,7 +145,7 @@ func (d *Desk) retry(ctx context.Context, r RetryRequest, i Incident) (RetryResu
 		Cluster: d.cfg.Cluster, ProcessInstanceKey: i.ProcessInstanceKey, ElementID: i.ElementID, JobKey: i.JobKey,
 		State: i.State, ErrorType: i.ErrorType, OperationID: i.OperationID,
 	}
-	if _, err := d.appendAudit(ctx, tx, row, prev, before, retryAfter{Command: string(zeebe.KindResolve), CommandID: out.CommandID, Retries: out.Retries, Replaces: replaces}); err != nil {
+	if _, err := d.appendAudit(ctx, tx, row, prev, before, retryAfter{Command: string(zeebe.KindResolve), CommandID: out.CommandID, Retries: out.Retries, Replaces: replaces}, false); err != nil {
 		return RetryResult{}, err
 	}
 	if err := tx.Commit(ctx); err != nil {

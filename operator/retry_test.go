@@ -131,12 +131,12 @@ func TestRetryIncident(t *testing.T) {
 	if err != nil || !slices.ContainsFunc(s.Timeline, func(m operator.Moment) bool { return m.Source == "operator" && m.What == "incident.retry by ann" }) {
 		t.Errorf("timeline of the saga lacks the retry: %+v, %v", s.Timeline, err)
 	}
-	if v, err := r.Desk.VerifyAudit(t.Context()); err != nil || !v.OK() || v.Rows != 1 {
-		t.Errorf("audit: %+v, %v", v, err)
+	if v, err := r.Desk.VerifyAudit(t.Context()); err != nil || !v.OK() || v.Rows != 2 {
+		t.Errorf("audit: %+v, %v; want the retry and the refusal", v, err)
 	}
 }
 
-// TestRetryIncidentOnce lets many people press the button at once: one command, one audit row.
+// TestRetryIncidentOnce lets many people press the button at once: one command, one audit row, and one for each refusal.
 func TestRetryIncidentOnce(t *testing.T) {
 	t.Parallel()
 	r, i := troubled(t)
@@ -158,9 +158,10 @@ func TestRetryIncidentOnce(t *testing.T) {
 			t.Errorf("a second retry: %v, want ErrRetried that names the first", err)
 		}
 	}
-	commands, rows := count(t, r, `SELECT count(*) FROM {{schema}}.zeebe_command`), count(t, r, `SELECT count(*) FROM {{schema}}.operator_audit`)
-	if done != 1 || commands != 1 || rows != 1 {
-		t.Errorf("%d of %d were accepted, %d commands, %d audit rows; want 1 of each", done, people, commands, rows)
+	commands, rows := count(t, r, `SELECT count(*) FROM {{schema}}.zeebe_command`), count(t, r, `SELECT count(*) FROM {{schema}}.operator_audit WHERE action = 'incident.retry'`)
+	refused := count(t, r, `SELECT count(*) FROM {{schema}}.operator_audit WHERE action = 'incident.retry.refused' AND after ->> 'refused' LIKE '%retried already%'`)
+	if done != 1 || commands != 1 || rows != 1 || refused != people-1 {
+		t.Errorf("%d of %d were accepted, %d commands, %d audit rows, %d of refusals; want 1 of each and the rest refused", done, people, commands, rows, refused)
 	}
 }
 

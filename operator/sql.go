@@ -93,9 +93,9 @@ func render(schema string) queries {
 		// Index zeebe_command_operation, by the operations of the saga.
 		sagaCommands: r(`SELECT ` + commandColumns + ` FROM {{schema}}.zeebe_command c LEFT JOIN {{schema}}.operation o ON o.operation_id = c.operation_id
 			WHERE c.cluster = $1 AND (c.operation_id = $2 OR c.operation_id IN (SELECT p.operation_id FROM {{schema}}.operation p WHERE p.saga_id = $2)) ORDER BY c.id`),
-		// Acts of people are few.
+		// Acts of people are few. $3 = the saga as a target.
 		sagaAudit: r(`SELECT ` + auditColumns + ` FROM {{schema}}.operator_audit a
-			WHERE a.before ->> 'cluster' = $1 AND a.before ->> 'process_instance_key' = $2 ORDER BY a.seq`),
+			WHERE a.before ->> 'cluster' = $1 AND a.before ->> 'process_instance_key' = $2 OR a.target = $3 ORDER BY a.seq`),
 
 		// Which operation and saga stand behind an incident: by element instance, else by job, and the saga by its process instance.
 		// Indexes operation_instance, saga_open.

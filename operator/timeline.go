@@ -187,12 +187,9 @@ func (d *Desk) commandMoments(ctx context.Context, s Saga) ([]Moment, error) {
 	return all, nil
 }
 
-// auditMoments tells what people did to incidents of the saga's process instance.
+// auditMoments tells what people did to the saga and to incidents of its process instance.
 func (d *Desk) auditMoments(ctx context.Context, s Saga) ([]Moment, error) {
-	if s.ProcessInstanceKey == 0 {
-		return nil, nil
-	}
-	rows, err := d.cfg.Pool.Query(ctx, d.sql.sagaAudit, s.Cluster, s.ProcessInstanceKey.String())
+	rows, err := d.cfg.Pool.Query(ctx, d.sql.sagaAudit, s.Cluster, s.ProcessInstanceKey.String(), "saga:"+s.ID)
 	if err != nil {
 		return nil, fmt.Errorf("list audit of saga: %w", err)
 	}

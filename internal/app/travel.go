@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/vitrip/journeyman/operator"
 	"github.com/vitrip/journeyman/sagas"
 	"github.com/vitrip/journeyman/sagas/amendment"
 	"github.com/vitrip/journeyman/sagas/refund"
@@ -107,5 +108,6 @@ func migrateTravel(ctx context.Context, pool *pgxpool.Pool, schema string) error
 func catalogs() map[string][]byte {
 	return map[string][]byte{
 		"sagas": sagas.Catalog(), "tour booking": tourbooking.Catalog(), "refund": refund.Catalog(), "ticketing": ticketing.Catalog(),
+		"operator": operator.Catalog(),
 	}
 }

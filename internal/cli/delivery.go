@@ -12,8 +12,10 @@ import (
 
 	"github.com/vitrip/journeyman/events/kafka"
 	"github.com/vitrip/journeyman/events/seal"
+	"github.com/vitrip/journeyman/internal/app"
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/operator"
+	"github.com/vitrip/journeyman/zeebe"
 )
 
 // deliveryCommands are the commands under `events` about messages that were published: one file each, listed here.
@@ -78,7 +80,11 @@ func (f *deliveryFlags) with(cmd *cobra.Command, fn func(ctx context.Context, d 
 		return err
 	}
 	defer d.pool.Close()
-	if d.desk, err = operator.New(operator.Config{Pool: d.pool, Schema: f.db.schema}); err != nil {
+	office, err := app.NewOffice(app.OfficeConfig{Pool: d.pool, Schema: f.db.schema, Cluster: zeebe.DefaultCluster})
+	if err != nil {
+		return exit(ExitUsage, err)
+	}
+	if d.desk, err = operator.New(operator.Config{Pool: d.pool, Schema: f.db.schema, Stager: office.Stager}); err != nil {
 		return exit(ExitUsage, err)
 	}
 	return deliveryExit(cmd, fn(cmd.Context(), d))

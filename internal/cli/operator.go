@@ -14,8 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/vitrip/journeyman/internal/app"
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/operator"
+	"github.com/vitrip/journeyman/sagas"
 	"github.com/vitrip/journeyman/zeebe"
 	"github.com/vitrip/journeyman/zeebe/rest"
 )
@@ -31,17 +33,23 @@ type deskFlags struct {
 	rest    string
 	cluster string
 	asJSON  bool
+
+	environment string
 }
 
 // add declares the flags; needRest are for commands that ask the engine and cannot do without.
 func (f *deskFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.db.dsn, "dsn", "", "PostgreSQL connection string")
 	cmd.Flags().StringVar(&f.db.schema, "schema", postgres.DefaultSchema, "PostgreSQL schema of our tables")
+	cmd.Flags().StringVar(&f.db.recordSchema, "record-schema", sagas.DefaultRecordSchema, "PostgreSQL schema of the record store")
+	cmd.Flags().StringVar(&f.environment, "environment", "development", "name of the environment, in audit events")
 	cmd.Flags().StringVar(&f.rest, "rest", "", "base URL of the engine's REST API, for example http://127.0.0.1:8080")
 	cmd.Flags().StringVar(&f.cluster, "cluster", zeebe.DefaultCluster, "name of the engine's cluster in our tables")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	env(cmd, "dsn", "JOURNEYMAN_DSN")
 	env(cmd, "schema", "JOURNEYMAN_SCHEMA")
+	env(cmd, "record-schema", "JOURNEYMAN_RECORD_SCHEMA")
+	env(cmd, "environment", "JOURNEYMAN_ENV")
 	env(cmd, "rest", "JOURNEYMAN_REST")
 	env(cmd, "cluster", "JOURNEYMAN_CLUSTER")
 }
@@ -64,6 +72,11 @@ func (f *deskFlags) with(cmd *cobra.Command, fn func(ctx context.Context, d *ope
 			return exit(ExitUsage, fmt.Errorf("--rest: %w", err))
 		}
 	}
+	office, err := app.NewOffice(app.OfficeConfig{Pool: pool, Schema: f.db.schema, RecordSchema: f.db.recordSchema, Cluster: f.cluster, Engine: cfg.Engine, Env: f.environment})
+	if err != nil {
+		return exit(ExitUsage, err)
+	}
+	cfg.Stager, cfg.Sagas = office.Stager, office.Sagas
 	d, err := operator.New(cfg)
 	if err != nil {
 		return exit(ExitUsage, err)

@@ -90,14 +90,15 @@ func TestOperatorCommands(t *testing.T) {
 	if code, stdout, stderr := run(env, "incident", "retry", i.Key.String(), "--reason", "again"); code != ExitWrong || stdout != "" || !strings.Contains(stderr, "retried already") {
 		t.Errorf("second retry: %d %s %s; want 1 and the reason", code, stdout, stderr)
 	}
-	if code, stdout, _ := run(env, "incident", "retry", j.Key.String(), "--reason", "go", "--retries", "2"); code != ExitDone || !strings.Contains(stdout, "to 2, then resolve incident "+j.Key.String()+"; audit row 2") {
+	if code, stdout, _ := run(env, "incident", "retry", j.Key.String(), "--reason", "go", "--retries", "2"); code != ExitDone || !strings.Contains(stdout, "to 2, then resolve incident "+j.Key.String()+"; audit row 4") {
 		t.Errorf("retry in text: %d %s", code, stdout)
 	}
 	type audit struct {
 		Rows []operator.AuditRow `json:"rows"`
 	}
-	if rows := decode[audit](t, env, ExitDone, "audit", "list"); len(rows.Rows) != 2 || !strings.HasPrefix(rows.Rows[0].Actor, "ann@") || rows.Rows[1].Actor != "bob" {
-		t.Errorf("audit list: %+v, want rows of ann and bob", rows)
+	if rows := decode[audit](t, env, ExitDone, "audit", "list"); len(rows.Rows) != 4 || !strings.HasPrefix(rows.Rows[0].Actor, "ann@") || rows.Rows[3].Actor != "bob" ||
+		rows.Rows[1].Action != "incident.retry.refused" || rows.Rows[2].Action != "incident.retry.refused" {
+		t.Errorf("audit list: %+v, want ann's, two refusals and bob's", rows)
 	}
 
 	type sagaList struct {

@@ -13,7 +13,7 @@ import (
 
 func newSaga(s Streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "saga", Short: "Long-running operations and what they did", Args: cobra.NoArgs, RunE: showHelp}
-	cmd.AddCommand(newSagaList(s), newSagaShow(s))
+	cmd.AddCommand(newSagaList(s), newSagaShow(s), newSagaRemediate(s))
 	return cmd
 }
 
