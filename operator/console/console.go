@@ -1,8 +1,10 @@
 // Package console serves the operator's web pages: sagas, incidents, effects in the air and the audit.
 //
-// The console is open: nobody signs in. It is for one machine, so it answers only requests that name a loopback host, and
-// programs that serve it must listen on a loopback address ([CheckListen] says which). Each page says so. What a person
-// does is audited under [Config.Actor].
+// Without [Config.SignIn] the console is open: nobody signs in. It is for one machine then, so it answers only requests that
+// name a loopback host, and programs that serve it must listen on a loopback address ([CheckListen] says which). Each page says
+// so. What a person does is audited under [Config.Actor].
+//
+// With it people sign in by a token, have a role, and act under their own name. Forms carry a secret of the session.
 //
 // Pages work without JavaScript (there is none), by keyboard, on a phone and in dark mode. The Content-Security-Policy
 // allows our own style sheet and nothing else; requests that change something pass [http.CrossOriginProtection].
@@ -23,18 +25,20 @@ import (
 	"github.com/vitrip/journeyman/operator"
 )
 
-// Config is for [New]. Desk and Actor must be set.
+// Config is for [New]. Desk must be set, and Actor or SignIn.
 type Config struct {
-	Desk  *operator.Desk
-	Actor string        // who acts, in the audit; nobody is authenticated, so say that: "console@hostname"
-	Limit time.Duration // longest a page may take; 0 = 15 s
-	Log   zerolog.Logger
+	Desk   *operator.Desk
+	Actor  string        // who acts on an open console, in the audit; nobody is authenticated, so say that: "console@hostname"
+	SignIn *SignIn       // nil = an open console
+	Limit  time.Duration // longest a page may take; 0 = 15 s
+	Log    zerolog.Logger
 }
 
 // console holds what all pages need.
 type console struct {
-	cfg   Config
-	pages pages
+	cfg      Config
+	pages    pages
+	sessions *sessions
 }
 
 //go:embed style.css
@@ -52,7 +56,14 @@ func New(cfg Config) (http.Handler, error) {
 	if cfg.Desk == nil {
 		errs = append(errs, errors.New("console: Desk is nil, want an *operator.Desk"))
 	}
-	if cfg.Actor == "" || len(cfg.Actor) > 200 {
+	if cfg.SignIn != nil {
+		signIn := *cfg.SignIn
+		if signIn.Keep == 0 {
+			signIn.Keep = 8 * time.Hour
+		}
+		cfg.SignIn = &signIn
+		errs = append(errs, signIn.check())
+	} else if cfg.Actor == "" || len(cfg.Actor) > 200 {
 		errs = append(errs, fmt.Errorf("console: Actor is %q, want 1 to 200 bytes that name who acts", cfg.Actor))
 	}
 	if cfg.Limit < 0 {
@@ -65,12 +76,12 @@ func New(cfg Config) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
-	c := &console{cfg: cfg, pages: parsed}
+	c := &console{cfg: cfg, pages: parsed, sessions: newSessions()}
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, http.StatusForbidden, errors.New("this request came from another site and was refused"))
 	}))
-	return c.guard(cross.Handler(c.routes())), nil
+	return c.guard(cross.Handler(c.signedIn(c.routes()))), nil
 }
 
 func (c *console) routes() *http.ServeMux {
@@ -81,8 +92,14 @@ func (c *console) routes() *http.ServeMux {
 	mux.HandleFunc("GET /incidents", c.incidents)
 	mux.HandleFunc("GET /incidents/{key}", c.incident)
 	mux.HandleFunc("POST /incidents/{key}/retry", c.retry)
+	mux.HandleFunc("POST /remediate/{id...}", c.remediate)
 	mux.HandleFunc("GET /effects", c.effects)
 	mux.HandleFunc("GET /audit", c.audit)
+	if c.cfg.SignIn != nil {
+		mux.HandleFunc("GET /signin", c.signInPage)
+		mux.HandleFunc("POST /signin", c.signIn)
+		mux.HandleFunc("POST /signout", c.signOut)
+	}
 	mux.HandleFunc("GET /style.css", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
 		_, _ = w.Write(style)
@@ -108,7 +125,11 @@ func (c *console) guard(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		if !loopbackHost(r.Host) {
+		if signIn := c.cfg.SignIn; !loopbackHost(r.Host) && (signIn == nil || !signIn.host(r.Host)) {
+			if signIn != nil {
+				http.Error(w, fmt.Sprintf("host %q is not a name of this console", r.Host), http.StatusMisdirectedRequest)
+				return
+			}
 			http.Error(w, fmt.Sprintf("host %q: the console answers on this machine only, as localhost or 127.0.0.1", r.Host), http.StatusMisdirectedRequest)
 			return
 		}
@@ -135,7 +156,7 @@ func statusOf(err error) int {
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, operator.ErrNotFound):
 		return http.StatusNotFound
-	case errors.Is(err, operator.ErrNotActive), errors.Is(err, operator.ErrRetried):
+	case errors.Is(err, operator.ErrNotActive), errors.Is(err, operator.ErrRetried), errors.Is(err, operator.ErrNotManual):
 		return http.StatusConflict
 	case errors.Is(err, operator.ErrNoEngine), errors.Is(err, operator.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable

@@ -50,6 +50,8 @@ type sagaPage struct {
 	Full       bool          // drawn in its own size, to scroll
 	Incidents  []operator.Incident
 	DiagramKey []legend
+	FormReason string // of a remediation that was refused
+	FormError  string
 }
 
 type legend struct{ Class, Text string }
@@ -60,7 +62,12 @@ func (c *console) saga(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, statusOf(err), err)
 		return
 	}
-	d := sagaPage{Saga: s, Full: r.URL.Query().Get("full") != "", DiagramKey: diagramKey()}
+	c.showSaga(w, r, http.StatusOK, s, sagaPage{})
+}
+
+func (c *console) showSaga(w http.ResponseWriter, r *http.Request, status int, s operator.Saga, d sagaPage) {
+	var err error
+	d.Saga, d.Full, d.DiagramKey = s, r.URL.Query().Get("full") != "", diagramKey()
 	if d.Diagram, err = c.diagram(r, s, s.Paints()); err != nil {
 		d.NoDiagram = err.Error()
 	}
@@ -71,7 +78,7 @@ func (c *console) saga(w http.ResponseWriter, r *http.Request) {
 		}
 		d.Incidents = list.Incidents
 	}
-	c.show(w, r, http.StatusOK, "saga", page{Title: s.BusinessKey, Section: "sagas", Data: d})
+	c.show(w, r, status, "saga", page{Title: s.BusinessKey, Section: "sagas", Notice: c.notice(r), Data: d})
 }
 
 type incidentsPage struct {
@@ -113,6 +120,9 @@ func (c *console) notice(r *http.Request) string {
 	if err != nil {
 		return ""
 	}
+	if row.Action == operator.ActionRemediate {
+		return fmt.Sprintf("%s of %s is recorded as audit row %d; its partner gets the final answer.", row.Action, row.Target, row.Seq)
+	}
 	return fmt.Sprintf("%s of %s is recorded as audit row %d and its command is queued; the engine is told within seconds.", row.Action, row.Target, row.Seq)
 }
 
@@ -146,12 +156,10 @@ func (c *console) retry(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := r.ParseForm(); err != nil {
-		status := http.StatusBadRequest
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			status = http.StatusRequestEntityTooLarge
-		}
-		c.fail(w, r, status, fmt.Errorf("form: %w", err))
+		c.badForm(w, r, err)
+		return
+	}
+	if !c.mayAct(w, r, operator.ActionRetry, "incident:"+c.cfg.Desk.Cluster()+":"+key.String()) {
 		return
 	}
 	form := incidentPage{FormReason: r.PostFormValue("reason"), FormRetries: r.PostFormValue("retries")}
@@ -177,7 +185,7 @@ func (c *console) queueRetry(r *http.Request, key operator.Key, form incidentPag
 			return operator.RetryResult{}, &operator.FieldError{Field: "retries", Value: form.FormRetries, Want: "1 to 100"}
 		}
 	}
-	return c.cfg.Desk.RetryIncident(r.Context(), operator.RetryRequest{Key: key, Actor: c.cfg.Actor, Reason: form.FormReason, Retries: int32(retries)})
+	return c.cfg.Desk.RetryIncident(r.Context(), operator.RetryRequest{Key: key, Actor: c.actor(r), Reason: form.FormReason, Retries: int32(retries)})
 }
 
 func (c *console) effects(w http.ResponseWriter, r *http.Request) {

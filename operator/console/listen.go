@@ -15,7 +15,7 @@ func CheckListen(address string) error {
 		return fmt.Errorf("console address %q: want host:port: %w", address, err)
 	}
 	if !loopback(host) {
-		return fmt.Errorf("console address %q: nobody signs in to the console, so it listens on this machine only: want 127.0.0.1, ::1 or localhost", address)
+		return fmt.Errorf("console address %q: nobody signs in to an open console, so it listens on this machine only: want 127.0.0.1, ::1 or localhost", address)
 	}
 	return nil
 }

@@ -19,7 +19,11 @@ import (
 type page struct {
 	Title   string
 	Section string // of the navigation: sagas, incidents, effects, audit
-	Actor   string // set by show
+	Actor   string // set by show, as are the next four
+	Open    bool   // nobody signs in
+	Role    Role   // "" = nobody has signed in
+	MayAct  bool
+	CSRF    string // of the session, for forms; "" on an open console
 	Problem string // shown above everything else
 	Notice  string // what has just been done
 	Data    any
@@ -50,7 +54,10 @@ func parsePages() (pages, error) {
 
 // show renders the whole page before the first byte is sent, so that a failing template is a 500 and not half a page.
 func (c *console) show(w http.ResponseWriter, r *http.Request, status int, name string, p page) {
-	p.Actor = c.cfg.Actor
+	p.Actor, p.Open, p.MayAct = c.cfg.Actor, c.cfg.SignIn == nil, c.cfg.SignIn == nil
+	if s, ok := who(r); ok {
+		p.Actor, p.Role, p.MayAct, p.CSRF = s.Name, s.Role, s.Role.mayAct(), s.csrf
+	}
 	var b bytes.Buffer
 	if err := c.pages[name].Execute(&b, p); err != nil {
 		c.cfg.Log.Error().Err(err).Str("page", r.URL.Path).Msg("template failed")
