@@ -2,7 +2,10 @@
 
 package faults
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // sampledWires is how many faults of the line tier check plays.
 const sampledWires = 24
@@ -13,6 +16,9 @@ func chosen(t *testing.T) []scene {
 	all := scenes()
 	return append(all[:1:1], sample(t, all[1:], 1)...)
 }
+
+// latest is how late requests land in tier check.
+const latest = 5 * time.Minute
 
 // stormSize is how many sagas run at once in a storm, stormRounds how many storms there are.
 const stormSize, stormRounds = 18, 1

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vitrip/journeyman/internal/audit"
 	"github.com/vitrip/journeyman/internal/suppliers"
+	"github.com/vitrip/journeyman/sagas/amendment"
 	"github.com/vitrip/journeyman/sagas/refund"
 	"github.com/vitrip/journeyman/sagas/tourbooking"
 	"github.com/vitrip/journeyman/zeebe/rest"
@@ -54,6 +55,9 @@ func (s *stage) tally(r *run, segment string, kind suppliers.Kind) (c count, wro
 func (s *stage) ledgerFaults(r *run) (wrong []string) {
 	if !r.end.final() {
 		return nil // stuck, or left to a person: judged by that
+	}
+	if r.saga == amendment.TypeName {
+		return s.amendmentFaults(r)
 	}
 	kind, payment := suppliers.Reserve, suppliers.Authorize
 	if r.saga == refund.TypeName {
@@ -278,6 +282,7 @@ func legal(before, after tourbooking.State) bool {
 		tourbooking.SegmentReleased, tourbooking.EndCompensated, tourbooking.EndFailed, tourbooking.EndExpired, tourbooking.EndCancelled, tourbooking.Reopen,
 		tourbooking.RequestTickets, tourbooking.IssueTickets, tourbooking.GiveUpTickets, tourbooking.BeginCancellation, tourbooking.EndCancellation,
 		tourbooking.ResumeConfirmed, tourbooking.ResumeTicketing, tourbooking.ResumeTicketed,
+		tourbooking.BeginAmendment, tourbooking.EndAmendment, tourbooking.EndAmendmentAsked, tourbooking.EndAmendmentIssued,
 	} {
 		if next, ok := tourbooking.Next(before, e); ok && next == after {
 			return true

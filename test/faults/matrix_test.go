@@ -37,7 +37,7 @@ func (s *stage) table(runs []*run, faults []fault) string {
 	return out.String()
 }
 
-// TestMatrixSingles plays every single fault at every step of both models, and compares the table with the one in testdata.
+// TestMatrixSingles plays every single fault at every step of all models, and compares the table with the one in testdata.
 func TestMatrixSingles(t *testing.T) {
 	s := setup(t)
 	runs := s.play(singles(pairable()), 1)

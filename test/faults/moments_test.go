@@ -11,6 +11,7 @@ import (
 	"github.com/vitrip/journeyman/internal/audit"
 	"github.com/vitrip/journeyman/internal/crash"
 	"github.com/vitrip/journeyman/internal/suppliers"
+	"github.com/vitrip/journeyman/sagas/amendment"
 	"github.com/vitrip/journeyman/sagas/refund"
 	"github.com/vitrip/journeyman/sagas/tourbooking"
 )
@@ -119,28 +120,35 @@ func (c scene) ends() []string {
 func (c scene) String() string { return c.saga + " " + c.element + ": " + c.ender }
 
 func scenes() []scene {
-	tour, back := tourbooking.TypeName, refund.TypeName
+	tour, back, change := tourbooking.TypeName, refund.TypeName, amendment.TypeName
 	flight, hotel := step{tour, "flight", "reserve", forward}, step{tour, "hotel", "reserve", forward}
 	pay := step{tour, "payment", "authorize", forward}
 	gone := step{back, "hotel", "refund", forward}
+	room, more := step{change, "hotel", "reserve", forward}, step{change, "payment", "authorize", forward}
 	var all []scene
 	for _, e := range []string{byTimer, byPartner, byOutside, bySibling} {
 		all = append(all, scene{tour, "flightReserve", flight, e, hotel, false}, scene{tour, "hotelReserve", hotel, e, flight, false})
 	}
 	for _, e := range []string{byDue, byPartner, byOutside} {
 		all = append(all, scene{tour, "paymentAuthorize", pay, e, step{}, false}, scene{back, "segmentRefund:2", gone, e, step{}, false},
-			scene{tour, "bookingConfirm", pay, e, step{}, true}, scene{back, "refundApprove", gone, e, step{}, true})
+			scene{tour, "bookingConfirm", pay, e, step{}, true}, scene{back, "refundApprove", gone, e, step{}, true},
+			scene{change, "segmentReserve", room, e, step{}, false}, scene{change, "differenceAuthorize", more, e, step{}, false},
+			scene{change, "amendmentConfirm", more, e, step{}, true})
 	}
 	// Behind the pivot, and while the saga is being undone, only an instance cancelled from outside ends an element.
 	return append(all, scene{tour, "paymentCapture", step{tour, "payment", "capture", past}, byOutside, step{}, false},
 		scene{tour, "flightReserve:undo", step{tour, "flight", "cancel", undo}, byOutside, step{}, false},
-		scene{back, "undoRestFailure", step{back, "hotel", "reinstate", undo}, byOutside, step{}, true})
+		scene{back, "undoRestFailure", step{back, "hotel", "reinstate", undo}, byOutside, step{}, true},
+		scene{change, "differenceSettle", step{change, "payment", "capture", past}, byOutside, step{}, false},
+		scene{change, "oldRelease", step{change, "hotel", "cancel", past}, byOutside, step{}, false},
+		scene{change, "segmentReserve:undo", step{change, "hotel", "cancel", undo}, byOutside, step{}, false})
 }
 
 // acted is one moment of a scene.
 type acted struct {
 	*run
 	moment string
+	came   arrival
 	hold   *held // nil for during
 	land   chan struct{}
 	refuse chan struct{}
@@ -189,7 +197,12 @@ func (s *stage) landed(c scene, a *acted) {
 		return
 	}
 	at, from := slices.Index(moments(), a.moment), slices.Index(moments(), during)
-	if n, _ := s.tally(a.run, c.step.segment, suppliers.Kind(c.step.action)); at >= from && n.made == 0 {
+	n := s.oldReleased(a.run)
+	if !c.step.old() {
+		made, _ := s.tally(a.run, c.step.segment, suppliers.Kind(c.step.action))
+		n = made.made
+	}
+	if at >= from && n == 0 {
 		a.fail("no effect was made: the scene proves nothing")
 	}
 }
@@ -209,11 +222,10 @@ func (a *acted) letGo() {
 // cast prepares one run for each moment; refunds are sold first.
 func (s *stage) cast(h *holds, c scene, first int) (all []*acted, runs []*run) {
 	s.Helper()
-	var sales []*run
+	sold := s.sell(slices.Repeat([]plan{{saga: c.saga}}, len(c.moments())), first)
 	for i, m := range c.moments() {
-		booking := name(first + i)
-		r := s.prepare(plan{saga: c.saga, ends: c.ends()}, booking)
-		a := &acted{run: r, moment: m, refuse: make(chan struct{})}
+		r := s.prepare(plan{saga: c.saga, ends: c.ends()}, name(first+i), sold)
+		a := &acted{run: r, moment: m, came: s.arrival(r, c.step), refuse: make(chan struct{})}
 		r.about = c.String() + " at " + m
 		switch m {
 		case during:
@@ -236,9 +248,9 @@ func (s *stage) cast(h *holds, c scene, first int) (all []*acted, runs []*run) {
 			a.hold = h.add(m, r.id+":"+c.element)
 		}
 		if c.step.part == undo { // something must make the saga be given up
-			refused := step{c.saga, "transfer", "refund", forward}
-			if c.saga == tourbooking.TypeName {
-				refused = step{c.saga, "payment", "authorize", forward}
+			refused := step{c.saga, "payment", "authorize", forward}
+			if c.saga == refund.TypeName {
+				refused = step{c.saga, "transfer", "refund", forward}
 			}
 			s.world.Script(r.businessKey(), refused.segment, refused.action, suppliers.Refuse(refusal(refused)))
 			r.ends = []string{"failed"}
@@ -247,11 +259,7 @@ func (s *stage) cast(h *holds, c scene, first int) (all []*acted, runs []*run) {
 			s.world.Script(r.businessKey(), c.sibling.segment, c.sibling.action, suppliers.Refuse(refusal(c.sibling)).When(a.refuse))
 		}
 		all, runs = append(all, a), append(runs, r)
-		if c.saga == refund.TypeName {
-			sales = append(sales, s.prepare(plan{saga: tourbooking.TypeName}, booking))
-		}
 	}
-	s.sell(sales, runs)
 	return all, runs
 }
 
@@ -260,7 +268,7 @@ func (s *stage) reached(c scene, a *acted) {
 	s.Helper()
 	s.until(a.about+" reached", 20*time.Second, func() bool {
 		if a.moment == during {
-			return s.world.Requests(a.businessKey(), c.step.segment, c.step.action) > 0
+			return s.arrived(a.run, a.came)
 		}
 		select {
 		case <-a.hold.reached:

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vitrip/journeyman/internal/suppliers"
+	"github.com/vitrip/journeyman/sagas/amendment"
 	"github.com/vitrip/journeyman/sagas/refund"
 	"github.com/vitrip/journeyman/sagas/tourbooking"
 )
@@ -19,19 +21,39 @@ const (
 	undo                // takes a forward step back
 )
 
-// step is one request to a supplier in one of the two models.
+// step is one request to a supplier in one of the models.
 type step struct {
-	saga    string // tour-booking or refund
+	saga    string // tour-booking, refund or amendment
 	segment string
 	action  suppliers.Action
 	part    part
 }
 
-func (s step) String() string { return s.saga + " " + s.segment + "." + string(s.action) }
+func (s step) String() string {
+	text := s.saga + " " + s.segment + "." + string(s.action)
+	if s.old() {
+		text += " (old)"
+	}
+	return text
+}
 
-// steps lists every request to a supplier that the two models make.
+// old says that the step gives back what an amendment has replaced; its undo cancels what is new, with the same request.
+func (s step) old() bool {
+	return s.saga == amendment.TypeName && s.action == "cancel" && s.part == past
+}
+
+// cheaper says that the step is made only by an amendment to a lower price, which authorizes and captures nothing.
+func (s step) cheaper() bool { return s.saga == amendment.TypeName && s.action == "refund" }
+
+// together says that one saga may make both requests, and that a script can tell them apart.
+func together(a, b step) bool {
+	same := a.segment == b.segment && a.action == b.action
+	return a.saga == b.saga && !same && (a.cheaper() == b.cheaper() || a.segment != "payment" || b.segment != "payment")
+}
+
+// steps lists every request to a supplier that the models make.
 func steps() []step {
-	tour, back := tourbooking.TypeName, refund.TypeName
+	tour, back, change := tourbooking.TypeName, refund.TypeName, amendment.TypeName
 	all := []step{
 		{tour, "flight", "reserve", forward}, {tour, "hotel", "reserve", forward}, {tour, "transfer", "reserve", forward},
 		{tour, "payment", "authorize", forward}, {tour, "payment", "capture", past},
@@ -39,6 +61,9 @@ func steps() []step {
 		{back, "flight", "refund", forward}, {back, "hotel", "refund", forward}, {back, "transfer", "refund", forward},
 		{back, "payment", "refund", past},
 		{back, "flight", "reinstate", undo}, {back, "hotel", "reinstate", undo}, {back, "transfer", "reinstate", undo},
+		{change, "hotel", "reserve", forward}, {change, "payment", "authorize", forward},
+		{change, "payment", "capture", past}, {change, "payment", "refund", past}, {change, "hotel", "cancel", past},
+		{change, "hotel", "cancel", undo}, {change, "payment", "void", undo},
 	}
 	return all
 }
@@ -57,6 +82,11 @@ const (
 	neverAnswers  fault = "never answers" // for good, without an effect
 	deafOnce      fault = "acts, no word" // acts, times out, and cannot be asked for a while
 )
+
+// lateness are the faults that land when the saga has been given up, undone and closed for so long.
+func lateness() map[fault]time.Duration {
+	return map[fault]time.Duration{"lands 5 min late": 5 * time.Minute, "lands 45 min late": 45 * time.Minute}
+}
 
 // pairable are the faults of the pairs; the others are played alone.
 func pairable() []fault {
@@ -105,8 +135,16 @@ func (p plan) undone() bool { return p.has(func(c cell) bool { return c.step.par
 
 // late says that an effect before the pivot lands after the partner has cancelled.
 func (p plan) late() bool {
-	return p.has(func(c cell) bool { return c.fault == answersLate && c.step.part == forward })
+	return p.has(func(c cell) bool {
+		return (c.fault == answersLate || lateness()[c.fault] > 0) && c.step.part == forward
+	})
 }
+
+// sells says that the saga changes or gives back a booking that must have been sold before.
+func (p plan) sells() bool { return p.saga != tourbooking.TypeName }
+
+// cheaper says that an amendment must be to a lower price.
+func (p plan) cheaper() bool { return p.has(func(c cell) bool { return c.step.cheaper() }) }
 
 // person says that a person may have to act: a refusal where the model has nobody else.
 func (p plan) person() bool {
@@ -119,7 +157,7 @@ func (p plan) person() bool {
 // declaration (worker.KeyIgnored), and the second effect is not ours to know.
 func (p plan) doubled() bool {
 	return p.random || p.has(func(c cell) bool {
-		return c.step.segment == "hotel" && c.step.part == forward && (c.fault == answersTwice || c.fault == answersLate)
+		return c.step.segment == "hotel" && c.step.part == forward && (c.fault == answersTwice || c.fault == answersLate || lateness()[c.fault] > 0)
 	})
 }
 
@@ -138,7 +176,7 @@ func (p plan) expected() []string {
 
 // singles are the plans with one fault.
 func singles(faults []fault) []plan {
-	plans := []plan{{saga: tourbooking.TypeName}, {saga: refund.TypeName}}
+	plans := []plan{{saga: tourbooking.TypeName}, {saga: refund.TypeName}, {saga: amendment.TypeName}}
 	for _, st := range steps() {
 		for _, f := range faults {
 			plans = append(plans, plan{saga: st.saga, cells: []cell{{st, f}}})
@@ -153,7 +191,7 @@ func pairs() []plan {
 	all := steps()
 	for i, a := range all {
 		for _, b := range all[i+1:] {
-			if a.saga != b.saga {
+			if !together(a, b) {
 				continue
 			}
 			for _, fa := range pairable() {
@@ -169,7 +207,7 @@ func pairs() []plan {
 // refusal is the code a supplier refuses a step with.
 func refusal(st step) string {
 	switch {
-	case st.saga == tourbooking.TypeName && st.action == "reserve":
+	case st.action == "reserve":
 		return "SOLD_OUT"
 	case st.action == "authorize":
 		return "PAYMENT_DECLINED"
@@ -181,7 +219,7 @@ func refusal(st step) string {
 func bookingBody(booking string) map[string]any {
 	return map[string]any{
 		"booking": booking, "travellers": 2, "flight": map[string]any{"offer": "FL-100"}, "hotel": map[string]any{"offer": "HT-200", "nights": 3},
-		"transfer": map[string]any{"offer": "TR-300"}, "payment": map[string]any{"token": "tok_1", "amount": 60000, "currency": "EUR"},
+		"transfer": map[string]any{"offer": "TR-300"}, "payment": map[string]any{"token": "tok_1", "amount": soldFor, "currency": "EUR"},
 	}
 }
 
@@ -191,6 +229,19 @@ func refundBody(booking string, of answer) map[string]any {
 		segments = append(segments, map[string]any{"kind": s.Kind, "reference": s.Reference, "amount": s.Amount})
 	}
 	return map[string]any{"booking": booking, "currency": "EUR", "segments": segments}
+}
+
+// Prices of a booking before and after an amendment.
+const soldFor, dearer, cheaper = 60000, 70000, 50000
+
+func amendmentBody(p plan, booking string) map[string]any {
+	amount := dearer
+	if p.cheaper() {
+		amount = cheaper
+	}
+	return map[string]any{
+		"booking": booking, "segment": "hotel", "offer": "HT-201", "nights": 4, "amount": amount, "currency": "EUR", "token": "tok_1",
+	}
 }
 
 func name(i int) string { return fmt.Sprintf("F-%04d", i) }

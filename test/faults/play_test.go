@@ -3,6 +3,7 @@ package faults
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/vitrip/journeyman/internal/suppliers"
 	"github.com/vitrip/journeyman/sagas"
+	"github.com/vitrip/journeyman/sagas/amendment"
 	"github.com/vitrip/journeyman/sagas/refund"
 	"github.com/vitrip/journeyman/sagas/tourbooking"
 	"github.com/vitrip/journeyman/zeebe/rest"
@@ -25,8 +27,9 @@ type run struct {
 	id      string // operation and saga id
 	body    map[string]any
 
-	whenDecided, whenQuiet func() // release what suppliers hold; may be called more than once
-	arrive                 []step // the partner cancels when the first of these requests has arrived
+	whenDecided, whenQuiet func()                   // release what suppliers hold; may be called more than once
+	later                  map[time.Duration]func() // release what lands so long after the end; may be called more than once
+	arrive                 []arrival                // the partner cancels when the first of these requests has arrived
 	cancelled              bool
 	dropped                *wire // loses the pivot's job, so that the partner can cancel before it
 
@@ -39,6 +42,20 @@ type run struct {
 	wrong    []string
 }
 
+// arrival is a request that is waited for, and how many like it there were before, of the sale.
+type arrival struct {
+	step
+	before int
+}
+
+func (s *stage) arrived(r *run, a arrival) bool {
+	return s.world.Requests(r.businessKey(), a.segment, a.action) > a.before
+}
+
+func (s *stage) arrival(r *run, st step) arrival {
+	return arrival{st, s.world.Requests(r.businessKey(), st.segment, st.action)}
+}
+
 func (r *run) fail(format string, args ...any) {
 	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
 }
@@ -47,30 +64,52 @@ func (r *run) businessKey() string { return tenant + ":" + r.booking }
 
 // pivot is the element that decides.
 func (r *run) pivot() string {
-	if r.saga == refund.TypeName {
+	switch r.saga {
+	case refund.TypeName:
 		return "refundApprove"
+	case amendment.TypeName:
+		return "amendmentConfirm"
+	default:
+		return "bookingConfirm"
 	}
-	return "bookingConfirm"
 }
 
-// prepare makes a run of a plan. Nothing is sent yet.
-func (s *stage) prepare(p plan, booking string) *run {
-	r := &run{plan: p, booking: booking, key: p.saga + "-" + booking}
+// gate is closed by calling open, once or more often.
+func gate() (closed <-chan struct{}, open func()) {
+	c := make(chan struct{})
+	var once sync.Once
+	return c, func() { once.Do(func() { close(c) }) }
+}
+
+// prepare makes a run of a plan on a booking that has been sold, if it must be. Nothing is sent yet.
+func (s *stage) prepare(p plan, booking string, sold sales) *run {
+	r := &run{plan: p, booking: booking, key: p.saga + "-" + booking, later: map[time.Duration]func(){}}
 	r.id = sagas.OperationID(tenant, p.saga, r.key, 1)
-	r.body = bookingBody(booking)
-	decided, quiet := make(chan struct{}), make(chan struct{})
-	var onceDecided, onceQuiet sync.Once
-	r.whenDecided = func() { onceDecided.Do(func() { close(decided) }) }
-	r.whenQuiet = func() { onceQuiet.Do(func() { close(quiet) }) }
+	switch p.saga {
+	case refund.TypeName:
+		r.body = refundBody(booking, sold[booking])
+	case amendment.TypeName:
+		r.body = amendmentBody(p, booking)
+	default:
+		r.body = bookingBody(booking)
+	}
+	var decided, quiet <-chan struct{}
+	decided, r.whenDecided = gate()
+	quiet, r.whenQuiet = gate()
 	for _, c := range p.cells {
-		b := behaviour(c)
-		if c.fault == answersLate {
-			release := quiet
-			if c.step.part == forward {
-				release = decided
-				r.arrive = append(r.arrive, c.step)
-			}
+		b, late := behaviour(c), lateness()[c.fault]
+		if late > 0 || c.fault == answersLate && c.step.part == forward {
+			r.arrive = append(r.arrive, s.arrival(r, c.step))
+		}
+		switch {
+		case late > 0:
+			var release <-chan struct{}
+			release, r.later[late] = gate()
 			b = suppliers.LandLate(release)
+		case c.fault == answersLate && c.step.part == forward:
+			b = suppliers.LandLate(decided)
+		case c.fault == answersLate:
+			b = suppliers.LandLate(quiet)
 		}
 		s.world.Script(r.businessKey(), c.step.segment, c.step.action, b)
 		if c.fault == deafOnce {
@@ -124,53 +163,90 @@ func (s *stage) begin(r *run) {
 // play plays all plans at once, each on a booking of its own, and gives them ended and judged.
 func (s *stage) play(plans []plan, first int) []*run {
 	s.Helper()
-	var runs, sales []*run
+	sold := s.sell(plans, first)
+	var runs []*run
 	for i, p := range plans {
-		r := s.prepare(p, name(first+i))
-		runs = append(runs, r)
-		if p.saga == refund.TypeName {
-			sale := s.prepare(plan{saga: tourbooking.TypeName}, r.booking)
-			sales = append(sales, sale)
-		}
+		runs = append(runs, s.prepare(p, name(first+i), sold))
 	}
-	s.sell(sales, runs)
 	for i, r := range runs {
 		s.begin(r)
 		s.look(runs[:i+1])
 	}
 	s.drive(runs)
+	s.land(runs)
 	s.settle(runs)
 	s.judge(runs)
 	return runs
 }
 
-// sell books what refunds give back.
-func (s *stage) sell(sales, runs []*run) {
+// sales are the final answers of bookings that refunds and amendments start from.
+type sales map[string]answer
+
+// sell books what refunds give back and amendments change.
+func (s *stage) sell(plans []plan, first int) sales {
 	s.Helper()
-	if len(sales) == 0 {
-		return
+	var runs []*run
+	for i, p := range plans {
+		if p.sells() {
+			runs = append(runs, s.prepare(plan{saga: tourbooking.TypeName}, name(first+i), nil))
+		}
 	}
-	for _, r := range sales {
+	if len(runs) == 0 {
+		return nil
+	}
+	for _, r := range runs {
 		s.begin(r)
 	}
-	s.drive(sales)
+	s.drive(runs)
 	s.until("tickets of all sales", 30*time.Second, func() bool {
 		var open int
 		s.must(s.pool.QueryRow(s.ctx, `SELECT count(*) FROM journeyman.saga WHERE type = 'ticketing' AND closed_at IS NULL`).Scan(&open))
 		return open == 0
 	})
-	sold := map[string]answer{}
-	for _, r := range sales {
+	sold := sales{}
+	for _, r := range runs {
 		if r.end.State != "completed" {
 			s.Fatalf("sale of %s: ended %q: %s", r.booking, r.end.State, r.end.body)
 		}
 		sold[r.booking] = r.end
 	}
+	return sold
+}
+
+// land lets arrive at the suppliers what was on its way all the time, by the clocks so long after all sagas have ended.
+func (s *stage) land(runs []*run) {
+	s.Helper()
+	began, still := s.offset(), s.stillness()
+	all := map[time.Duration]bool{}
 	for _, r := range runs {
-		if of, ok := sold[r.booking]; ok {
-			r.body = refundBody(r.booking, of)
+		for d := range r.later {
+			all[d] = true
 		}
 	}
+	for _, d := range slices.Sorted(maps.Keys(all)) {
+		for s.offset()-began < d {
+			s.advance(time.Minute)
+			still.reset()
+			s.until("quiet", time.Minute, still.quiet)
+		}
+		for _, r := range runs {
+			if let := r.later[d]; let != nil {
+				before := s.standing(r)
+				let()
+				s.until(r.String()+" landed", 10*time.Second, func() bool { return s.standing(r) > before })
+			}
+		}
+	}
+}
+
+// standing counts the effects of a run that were made.
+func (s *stage) standing(r *run) (n int) {
+	for _, e := range s.world.Ledger() {
+		if e.Booking == r.businessKey() && strings.HasPrefix(e.Reference, r.id+":") && e.Kind.Ends() != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // ladder is how far the clocks move each time that nothing happens any more.
@@ -276,7 +352,7 @@ func (s *stage) nudge(r *run) {
 	if r.cancelled || r.closed {
 		return
 	}
-	enough := slices.ContainsFunc(r.arrive, func(st step) bool { return s.world.Requests(r.businessKey(), st.segment, st.action) > 0 })
+	enough := slices.ContainsFunc(r.arrive, func(a arrival) bool { return s.arrived(r, a) })
 	if r.dropped != nil {
 		select {
 		case <-r.dropped.hit:
@@ -331,11 +407,12 @@ func (s *stage) person(r *run) bool {
 	return r.manual
 }
 
-// settle gives what comes after the end, late landings and orphans, the chance to be put right: until the ledgers balance, or an hour has gone by.
+// settle gives what comes after the end, late landings and orphans, the chance to be put right: until the ledgers balance, or two hours have gone by:
+// suppliers are asked for the last time an hour after the undo.
 func (s *stage) settle(runs []*run) {
 	s.Helper()
 	began, still := s.offset(), s.stillness()
-	for s.offset()-began < time.Hour {
+	for s.offset()-began < 2*time.Hour {
 		ok := still.quiet()
 		for _, r := range runs {
 			ok = ok && len(s.ledgerFaults(r)) == 0

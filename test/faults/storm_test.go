@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/vitrip/journeyman/sagas"
+	"github.com/vitrip/journeyman/sagas/amendment"
 	"github.com/vitrip/journeyman/sagas/refund"
 	"github.com/vitrip/journeyman/sagas/tourbooking"
 )
@@ -30,7 +31,7 @@ func (s *storm) plan(saga string) plan {
 	p := plan{saga: saga, ends: []string{"completed", "failed", "expired", "manual"}, random: true}
 	var own []step
 	for _, st := range steps() {
-		if st.saga == saga {
+		if st.saga == saga && !st.cheaper() {
 			own = append(own, st)
 		}
 	}
@@ -40,7 +41,10 @@ func (s *storm) plan(saga string) plan {
 		p.cells = append(p.cells, cell{own[s.random.IntN(len(own))], faults[s.random.IntN(len(faults))]})
 	}
 	elements := []string{"begin", "flightReserve", "hotelReserve", "transferReserve", "paymentAuthorize", "bookingConfirm", "paymentCapture", "close", "hotelReserve:undo", "undoRestFailure", "giveUpCancel"}
-	if saga == refund.TypeName {
+	switch saga {
+	case amendment.TypeName:
+		elements = []string{"begin", "amendmentBegin", "segmentReserve", "differenceAuthorize", "amendmentConfirm", "differenceSettle", "oldRelease", "close", "segmentReserve:undo", "undoRestFailure", "giveUpCancel"}
+	case refund.TypeName:
 		elements = []string{"begin", "segmentRefund:1", "segmentRefund:2", "refundApprove", "refundPay", "close", "undoRestFailure", "giveUpCancel"}
 	}
 	answers, handing := []string{lostReply, lostDeadline, unavailable, exhausted, falseGone}, []string{twiceGiven, lostBatch}
@@ -147,16 +151,14 @@ func playStorm(t *testing.T, random *rand.Rand, streams bool) {
 		}
 	}
 	s.traffic.told.Store(&told)
-	var sales []*run
+	var plans []plan
 	for i := range stormSize {
-		saga := tourbooking.TypeName
-		if i%3 == 2 {
-			saga = refund.TypeName
-			sales = append(sales, s.prepare(plan{saga: tourbooking.TypeName}, name(i)))
-		}
-		s.runs = append(s.runs, s.prepare(s.plan(saga), name(i)))
+		plans = append(plans, s.plan([]string{tourbooking.TypeName, tourbooking.TypeName, refund.TypeName, amendment.TypeName}[i%4]))
 	}
-	s.sell(sales, s.runs)
+	sold := s.sell(plans, 0)
+	for i, p := range plans {
+		s.runs = append(s.runs, s.prepare(p, name(i), sold))
+	}
 	for i, r := range s.runs {
 		s.begin(r)
 		s.look(s.runs[:i+1])

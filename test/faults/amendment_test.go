@@ -1,0 +1,70 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/vitrip/journeyman/internal/suppliers"
+	"github.com/vitrip/journeyman/sagas"
+	"github.com/vitrip/journeyman/sagas/tourbooking"
+)
+
+// amendmentFaults says how the suppliers' ledgers and the booking differ from what the answer of an amendment promises: the
+// hotel that was sold stands until the new one is the booking's, and the difference is settled exactly then.
+func (s *stage) amendmentFaults(r *run) (wrong []string) {
+	completed, byHand := r.end.State == "completed", slices.Contains(r.acts, "task remediate")
+	expect := func(what string, got, want int, byPerson bool) {
+		if got != want && !(byPerson && got < want && got >= 0) {
+			wrong = append(wrong, fmt.Sprintf("%s: got %d after %s, want %d", what, got, r.end.State, want))
+		}
+	}
+	hotel, bad := s.tally(r, "hotel", suppliers.Reserve)
+	wrong = append(wrong, bad...)
+	if got, want := hotel.standing(), asInt(completed); got != want && !(r.doubled() && got == want+1) {
+		wrong = append(wrong, fmt.Sprintf("hotel: %d new reservations stand after %s, want %d (made %d, undone %d)", got, r.end.State, want, hotel.made, hotel.ended))
+	}
+	authorized, bad := s.tally(r, "payment", suppliers.Authorize)
+	wrong = append(wrong, bad...)
+	captured, bad := s.tally(r, "payment", suppliers.Capture)
+	wrong = append(wrong, bad...)
+	repaid, bad := s.tally(r, "payment", suppliers.Refund)
+	wrong = append(wrong, bad...)
+	more := completed && !r.cheaper()
+	expect("authorizations of the difference that stand", authorized.standing(), asInt(more), false)
+	expect("captures of the difference", captured.made, asInt(more), byHand)
+	expect("repayments of the difference", repaid.made, asInt(completed && r.cheaper()), byHand)
+	expect("releases of the old hotel", s.oldReleased(r), asInt(completed), byHand)
+	return append(wrong, s.bookingFaults(r, completed, byHand)...)
+}
+
+// oldReleased counts how often the hotel of the sale was given back.
+func (s *stage) oldReleased(r *run) (n int) {
+	old := sagas.OperationID(tenant, tourbooking.TypeName, tourbooking.TypeName+"-"+r.booking, 1) + ":hotelReserve"
+	for _, e := range s.world.Ledger() {
+		if e.Booking == r.businessKey() && e.Kind == suppliers.Cancel && e.Reference == old {
+			n++
+		}
+	}
+	return n
+}
+
+// bookingFaults says how our own booking differs: its price, and the one hotel that it holds. What a person gave back by hand we
+// still show as held.
+func (s *stage) bookingFaults(r *run, completed, byHand bool) (wrong []string) {
+	var state string
+	var amount int64
+	var hotels int
+	s.must(s.pool.QueryRow(s.ctx, `SELECT b.state, b.amount, (SELECT count(*) FROM journeyman.tour_reservation t WHERE t.saga_id = b.saga_id AND t.segment = 'hotel' AND t.status = 'confirmed')
+		FROM journeyman.tour_booking b WHERE b.business_key = $1`, r.businessKey()).Scan(&state, &amount, &hotels))
+	want := int64(soldFor)
+	switch {
+	case completed && r.cheaper():
+		want = cheaper
+	case completed:
+		want = dearer
+	}
+	if tourbooking.State(state) != tourbooking.Ticketed || amount != want || hotels < 1 || hotels > 1+asInt(byHand) {
+		wrong = append(wrong, fmt.Sprintf("booking: %s for %d with %d hotels after %s, want ticketed for %d with one", state, amount, hotels, r.end.State, want))
+	}
+	return wrong
+}
