@@ -28,6 +28,7 @@ const catalogYAML = `
 domains: [bench]
 messages:
   - {type: bench.room.booked, class: domain, owner: bench, producers: [bench], consumers: ["*"], partitions: 16}
+  - {type: bench.room.cleaned, class: domain, owner: bench, producers: [bench], consumers: ["*"], partitions: 4, retry: [1s]}
 `
 
 const topic = "bench.room.booked.v1"

@@ -59,17 +59,28 @@ func (b *bench) inboxes(ctx context.Context, r report) error {
 	}
 	rates := series{}
 	for i := range b.rounds {
-		for name, run := range map[string]func(context.Context, *kafka.Client, string, int) (float64, error){"bare": b.readAndInsert, "inbox": b.consume} {
-			rate, err := run(ctx, k, fmt.Sprintf("%s-%d", name, i), n)
+		for _, c := range []struct {
+			name string
+			run  func(context.Context, *kafka.Client, string, int) (float64, error)
+		}{
+			{"bare", b.readAndInsert},
+			{"inbox", func(ctx context.Context, k *kafka.Client, group string, n int) (float64, error) {
+				return b.consume(ctx, k, group, n, false)
+			}},
+			{"inbox_batch", func(ctx context.Context, k *kafka.Client, group string, n int) (float64, error) {
+				return b.consume(ctx, k, group, n, true)
+			}},
+		} {
+			rate, err := c.run(ctx, k, fmt.Sprintf("%s-%d", c.name, i), n)
 			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+				return fmt.Errorf("%s: %w", c.name, err)
 			}
-			b.say("%-16s %7.0f messages/s", name, rate)
-			rates[name] = append(rates[name], rate)
+			b.say("%-16s %7.0f messages/s", c.name, rate)
+			rates[c.name] = append(rates[c.name], rate)
 		}
 	}
-	r["messages_per_s_read_and_insert"], r["messages_per_s_inbox"] = round(rates.median("bare")), round(rates.median("inbox"))
-	r["inbox_ratio"] = round(rates.ratio("inbox", "bare"))
+	r["messages_per_s_read_and_insert"], r["messages_per_s_inbox"], r["messages_per_s_inbox_batch"] = round(rates.median("bare")), round(rates.median("inbox")), round(rates.median("inbox_batch"))
+	r["inbox_ratio"], r["inbox_ratio_batch"] = round(rates.ratio("inbox", "bare")), round(rates.ratio("inbox_batch", "bare"))
 	return nil
 }
 
@@ -114,23 +125,41 @@ func (b *bench) readAndInsert(ctx context.Context, k *kafka.Client, group string
 	return float64(n) / time.Since(began).Seconds(), nil
 }
 
-// consume is the inbox with its defaults and eight handlers; clock from the first message.
-func (b *bench) consume(ctx context.Context, k *kafka.Client, group string, n int) (float64, error) {
+// consume is the inbox with its defaults and eight handlers; with batch its handler takes several messages at a time. Clock from
+// the first message.
+func (b *bench) consume(ctx context.Context, k *kafka.Client, group string, n int, batch bool) (float64, error) {
 	var began, count atomic.Int64
 	all := make(chan struct{})
-	i, err := inbox.New(k, b.pool, inbox.Config{Group: group, Catalog: b.catalog, Concurrency: 8, MaxInFlight: 1024, Hooks: inbox.Hooks{}}, inbox.Route{
-		Types: []string{"bench.room.booked"},
-		Handler: func(ctx context.Context, tx *outbox.Tx, m events.Received) error {
+	applied := func(messages int) {
+		if count.Add(int64(messages)) == int64(n) {
+			close(all)
+		}
+	}
+	route := inbox.Route{Types: []string{"bench.room.booked"}}
+	if batch {
+		route.Batch = func(ctx context.Context, tx *outbox.Tx, messages []events.Received) error {
 			began.CompareAndSwap(0, time.Now().UnixNano())
-			if _, err := tx.Exec(ctx, insertSeen, m.MessageID, m.Metadata.BusinessKey, string(m.Data)); err != nil {
-				return err
+			ids, keys, bodies := make([]string, len(messages)), make([]string, len(messages)), make([]string, len(messages))
+			for i, m := range messages {
+				ids[i], keys[i], bodies[i] = m.MessageID, m.Metadata.BusinessKey, string(m.Data)
 			}
-			if count.Add(1) == int64(n) {
-				close(all)
+			_, err := tx.Exec(ctx, `INSERT INTO seen (id, key, body) SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[])`, ids, keys, bodies)
+			if err == nil {
+				applied(len(messages))
 			}
-			return nil
-		},
-	})
+			return err
+		}
+	} else {
+		route.Handler = func(ctx context.Context, tx *outbox.Tx, m events.Received) error {
+			began.CompareAndSwap(0, time.Now().UnixNano())
+			_, err := tx.Exec(ctx, insertSeen, m.MessageID, m.Metadata.BusinessKey, string(m.Data))
+			if err == nil {
+				applied(1)
+			}
+			return err
+		}
+	}
+	i, err := inbox.New(k, b.pool, inbox.Config{Group: group, Catalog: b.catalog, Concurrency: 8, MaxInFlight: 1024}, route)
 	if err != nil {
 		return 0, err
 	}

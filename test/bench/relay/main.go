@@ -37,7 +37,7 @@ func main() {
 	flag.IntVar(&s.rows, "rows", 0, "rows of one drain (0 = 50000, quick 20000)")
 	flag.IntVar(&s.rounds, "rounds", 0, "rounds of alternating runs (0 = 3, quick 1)")
 	flag.IntVar(&s.backlog, "backlog", 0, "rows of the large backlog (0 = 500000, quick 100000; soak: 5000000)")
-	flag.StringVar(&s.only, "only", "", "comma-separated parts: drain, watermill, produce, latency, backlog, staging, inbox")
+	flag.StringVar(&s.only, "only", "", "comma-separated parts: drain, watermill, produce, latency, backlog, staging, inbox, poison")
 	flag.StringVar(&s.dir, "dir", "", "folder on the disk to measure, for the database (empty = temporary folder)")
 	flag.StringVar(&s.cpuprofile, "cpuprofile", "", "write a profile of this process to a file")
 	flag.BoolVar(&quiet, "quiet", false, "no progress on stderr")
@@ -110,7 +110,7 @@ func run(ctx context.Context, s settings, progress io.Writer) (err error) {
 	for _, part := range []struct {
 		name string
 		do   func(context.Context, report) error
-	}{{"produce", b.produceLimit}, {"drain", b.drains}, {"backlog", b.backlogs}, {"latency", b.latencies}, {"staging", b.staging}, {"inbox", b.inboxes}} {
+	}{{"produce", b.produceLimit}, {"drain", b.drains}, {"backlog", b.backlogs}, {"latency", b.latencies}, {"staging", b.staging}, {"inbox", b.inboxes}, {"poison", b.poisoned}} {
 		if !s.wants(part.name) && !(part.name == "drain" && s.wants("watermill")) {
 			continue
 		}
