@@ -75,6 +75,22 @@ func Classpath(ctx context.Context, pom, version string) (string, error) {
 	return filepath.Join(at, "libs", "*"), nil
 }
 
+// mavenGetPlugin is the last line of the plugin that fetches a file to a given
+// place without reading its descriptor, whose parents need not be served.
+const mavenGetPlugin = "org.apache.maven.plugins:maven-dependency-plugin:2.10"
+
+// Artifact fetches one file from Maven, by its coordinates
+// group:artifact:version:type:classifier and without what it depends on, and
+// returns the folder that holds it under the given name. A missing mvn is an error.
+func Artifact(ctx context.Context, coordinates, name string) (string, error) {
+	if err := need("JDK 17 or later and Maven", "java", "mvn"); err != nil {
+		return "", err
+	}
+	return once(ctx, "artifact-"+digest([]byte(coordinates)), func(ctx context.Context, tmp string) error {
+		return run(ctx, tmp, "mvn", "-q", "-B", mavenGetPlugin+":get", "-Dartifact="+coordinates, "-Dtransitive=false", "-Ddest="+name)
+	})
+}
+
 // Compile compiles one Java file against a class path and returns the class path with its classes.
 func Compile(ctx context.Context, source, classpath string) (string, error) {
 	raw, err := os.ReadFile(source) //nolint:gosec // a path of the test
