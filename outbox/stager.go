@@ -201,10 +201,12 @@ func (s *Stager) prepare(o events.Origin, m events.Message, n int) (row, error) 
 	if m.Kind == "" {
 		m.Kind = events.KindEvent
 	}
-	if err := s.cfg.Catalog.CheckName(m.Kind, m.Type); err != nil {
-		return row{}, err
-	}
 	e, ok := s.cfg.Catalog.Entry(m.Type, m.Version)
+	if !ok || e.Kind != m.Kind { // the names in the catalog were checked when it was read
+		if err := s.cfg.Catalog.CheckName(m.Kind, m.Type); err != nil {
+			return row{}, err
+		}
+	}
 	if !ok {
 		return row{}, fmt.Errorf("message type %s v%d: not in the catalog", m.Type, m.Version)
 	}
