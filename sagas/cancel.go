@@ -25,7 +25,7 @@ func (a *api) cancel(w http.ResponseWriter, r request) {
 		return
 	}
 	if rec.terminal() {
-		a.answer(w, r, rec, false)
+		a.answer(w, r, rec, nil)
 		return
 	}
 	if rec.StartState == "pending" {
@@ -38,7 +38,7 @@ func (a *api) cancel(w http.ResponseWriter, r request) {
 		a.unavailable(w, r.Request, rec.ID, err)
 		return
 	}
-	a.answer(w, r, rec, false)
+	a.answer(w, r, rec, nil)
 }
 
 // Cancel sends the cancel message of a saga through the command queue, unless the saga is decided or closed

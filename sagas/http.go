@@ -164,43 +164,56 @@ func (a *api) body(w http.ResponseWriter, r request) (body []byte, ok bool) {
 
 // get is the status of one operation. That of another tenant is as unknown as one that never was (spec I12).
 func (a *api) get(w http.ResponseWriter, r request) {
-	rec, ok := a.find(w, r)
-	if !ok {
+	rec, p, err := a.look(r.Context(), r.PathValue("id"), r.principal.Tenant)
+	if !a.found(w, r, rec, err) {
 		return
 	}
 	a.count.add(func(m *Metrics) { m.Repeats++ })
-	a.answer(w, r, rec, true)
+	a.answer(w, r, rec, &p)
 }
 
 func (a *api) find(w http.ResponseWriter, r request) (rec record, ok bool) {
-	id := r.PathValue("id")
-	rec, err := a.readOperation(r.Context(), id)
+	rec, err := a.readOperation(r.Context(), r.PathValue("id"))
+	return rec, a.found(w, r, rec, err)
+}
+
+// found has answered when it is false.
+func (a *api) found(w http.ResponseWriter, r request, rec record, err error) bool {
 	switch {
 	case errors.Is(err, errNoRecord) || err == nil && rec.Tenant != r.principal.Tenant:
 		a.refuse(w, http.StatusNotFound, problemNotFound, "There is no such operation", "")
-		return rec, false
+		return false
 	case err != nil:
-		a.unavailable(w, r.Request, id, err)
-		return rec, false
+		a.unavailable(w, r.Request, r.PathValue("id"), err)
+		return false
 	}
 	about(w, rec.Type)
-	return rec, true
+	return true
 }
 
-// answer sends the state of a record: the final answer byte for byte, or the progress. poll says whether this counts
-// as a poll of a running operation.
-func (a *api) answer(w http.ResponseWriter, r request, rec record, poll bool) {
+// polled answers a repeat, which is a poll while the operation runs.
+func (a *api) polled(w http.ResponseWriter, r request, rec record) {
+	if rec.terminal() || rec.Gone {
+		a.final(w, rec, true)
+		return
+	}
+	p, err := a.Sagas.poll(r.Context(), rec)
+	if err != nil {
+		a.unavailable(w, r.Request, rec.ID, err)
+		return
+	}
+	a.answer(w, r, rec, &p)
+}
+
+// answer sends the state of a record: the final answer byte for byte, or the progress. p is nil when this is no poll of a
+// running operation.
+func (a *api) answer(w http.ResponseWriter, r request, rec record, p *polled) {
 	if rec.terminal() || rec.Gone {
 		a.final(w, rec, true)
 		return
 	}
 	wait := retryAfter[0]
-	if poll {
-		p, err := a.Sagas.poll(r.Context(), rec)
-		if err != nil {
-			a.unavailable(w, r.Request, rec.ID, err)
-			return
-		}
+	if p != nil {
 		wait = p.wait
 		if p.early {
 			a.meter.inc(metricViolations, rec.Type)

@@ -1,13 +1,8 @@
 package sagas
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // retryAfter is the poll cadence (spec Z7).
@@ -110,29 +105,4 @@ func (b *pollBook) forget(id string) {
 	if st := b.ops[id]; st != nil && st.polls == 0 && st.violations == 0 {
 		delete(b.ops, id)
 	}
-}
-
-// polled is what the store says of a poll: whether it may be answered, whether it came before the last Retry-After, and what
-// to ask for next.
-type polled struct {
-	allowed, early bool
-	wait           time.Duration
-}
-
-// poll counts one poll of a running operation.
-func (s *Sagas) poll(ctx context.Context, rec record) (polled, error) {
-	var (
-		answered int
-		early    bool
-	)
-	err := s.cfg.Records.QueryRow(ctx, s.rec.poll, rec.ID, retryAfter, rec.StartedAt, minPollGap).Scan(&answered, &early)
-	if errors.Is(err, pgx.ErrNoRows) {
-		s.polls.count(rec.ID, false, true)
-		return polled{early: true, wait: minPollGap}, nil
-	}
-	if err != nil {
-		return polled{}, fmt.Errorf("count a poll of %s: %w", rec.ID, err)
-	}
-	s.polls.count(rec.ID, true, early)
-	return polled{allowed: true, early: early, wait: retryAfter[min(answered, len(retryAfter)-1)]}, nil
 }

@@ -166,7 +166,7 @@ func (a *api) repeat(w http.ResponseWriter, r request, t *Type, rec record, q re
 		a.progress(w, r, rec, retryAfter[0], true)
 		return
 	}
-	a.answer(w, r, rec, true)
+	a.polled(w, r, rec)
 }
 
 // force starts a new attempt of an operation that ended failed or expired (spec I7).
@@ -201,7 +201,7 @@ func (a *api) force(w http.ResponseWriter, r request, t *Type, rec record, q rep
 	case !now.Gone && !q.when.holds(now): // a twin was faster, and we were told to act on the old attempt alone
 		a.lost(w, now)
 	case now.terminal():
-		a.answer(w, r, now, true)
+		a.answer(w, r, now, nil)
 	default:
 		a.progress(w, r, now, retryAfter[0], true) // a twin was faster
 	}

@@ -37,14 +37,15 @@ type record struct {
 	Fingerprint                        []byte    // of the key; only when read by key
 }
 
-func scanRecord(row pgx.Row) (record, error) {
+// scanRecord reads the columns of a record, and then more.
+func scanRecord(row pgx.Row, more ...any) (record, error) {
 	var (
 		r                     record
 		plan, origin, partial []byte
 	)
-	err := row.Scan(&r.ID, &r.Tenant, &r.Type, &r.Key, &r.InternalKey, &r.Attempt, &r.Previous, &r.Next, &r.BusinessKey, &plan, &origin,
+	err := row.Scan(append([]any{&r.ID, &r.Tenant, &r.Type, &r.Key, &r.InternalKey, &r.Attempt, &r.Previous, &r.Next, &r.BusinessKey, &plan, &origin,
 		&r.State, &r.StartedAt, &r.TimeoutAt, &r.EstimatedAt, &r.FinishedAt, &r.Gone, &r.LastProgressEventID, &r.Sequence,
-		&r.Phase, &r.Steps, &r.Completed, &partial, &r.Final, &r.Polls, &r.StartState, &r.Now, &r.Fingerprint)
+		&r.Phase, &r.Steps, &r.Completed, &partial, &r.Final, &r.Polls, &r.StartState, &r.Now, &r.Fingerprint}, more...)...)
 	if err != nil {
 		return r, err
 	}

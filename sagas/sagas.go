@@ -70,15 +70,16 @@ type Stager interface {
 
 // Sagas runs long-running operations. It is safe for concurrent use.
 type Sagas struct {
-	cfg    Config
-	types  map[string]*Type
-	byProc map[string]*Type
-	sql    domainSQL
-	rec    recordSQL
-	polls  *pollBook
-	wake   chan struct{}
-	count  counters
-	meter  *meter
+	cfg       Config
+	types     map[string]*Type
+	byProc    map[string]*Type
+	sql       domainSQL
+	rec       recordSQL
+	polls     *pollBook
+	pollReads *pollReads
+	wake      chan struct{}
+	count     counters
+	meter     *meter
 
 	gaugesMu sync.Mutex
 	gaugesAt time.Time
@@ -105,7 +106,7 @@ func New(cfg Config, types ...Type) (*Sagas, error) {
 		return nil, err
 	}
 	s.sql, s.rec = renderDomain(cfg.Schema, cfg.Stager.SeqSQL()), renderRecords(cfg.RecordSchema)
-	s.polls, s.meter = newPollBook(), newMeter()
+	s.polls, s.pollReads, s.meter = newPollBook(), s.readPolls(), newMeter()
 	return s, nil
 }
 

@@ -147,7 +147,8 @@ type recordSQL struct {
 	due, started, startFailed    string
 	insertKey, insertRecord      string
 	progress, polls              string
-	poll, pollForget, pollPurge  string
+	poll, look                   string
+	pollForget, pollPurge        string
 
 	// Retention. The statements with a {{partition}} are rendered once more for each.
 	lead, unlead, now, tombstone, tombstoneByID  string
@@ -159,6 +160,11 @@ type recordSQL struct {
 const recordColumns = `r.operation_id, r.tenant, r.type, r.key, r.internal_key, r.attempt, coalesce(r.previous, ''), coalesce(r.next, ''), r.business_key, r.plan, r.origin,
 	r.state, r.started_at, r.timeout_at, r.estimated_at, r.finished_at, coalesce(r.expires_at < {{schema}}.now(), false), r.last_progress_event_id, r.sequence,
 	r.phase, r.steps, r.completed, r.partial, r.final, r.polls, r.start_state, {{schema}}.now()`
+
+// pollAgain is for an operation that was polled before. $3 is the cadence, $4 the gap.
+const pollAgain = `ON CONFLICT (operation_id) DO UPDATE SET answered = p.answered + 1, last_at = EXCLUDED.last_at, early = EXCLUDED.last_at < p.not_before,
+			not_before = EXCLUDED.last_at + ($3::interval[])[least(p.answered + 2, cardinality($3::interval[]))]
+		WHERE p.last_at <= EXCLUDED.last_at - $4::interval RETURNING p.operation_id, p.answered, p.early`
 
 const newRecord = `INSERT INTO {{schema}}.record (operation_id, started_on, tenant, type, key, internal_key, attempt, previous, business_key, plan, origin,
 		state, started_at, timeout_at, estimated_at, steps, partial, start_state, start_next_at)`
@@ -203,12 +209,18 @@ func renderRecords(schema string) recordSQL {
 		polls: r(`UPDATE {{schema}}.record r SET polls = r.polls + p.polls, polling_violations = r.polling_violations + p.violations
 			FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS p (operation_id, polls, violations) WHERE r.operation_id = p.operation_id`),
 
-		// One statement of one row: whoever is second within the gap updates nothing, in whichever process it runs. Unlogged, so no disk.
+		// Whoever is second within the gap updates nothing, in whichever process it runs. In the order of the ids: two that poll the same
+		// operations wait for each other, and never crosswise. Unlogged, so no disk.
 		poll: r(`INSERT INTO {{schema}}.record_poll AS p (operation_id, answered, last_at, not_before, early)
-			SELECT $1, 1, t.now, t.now + ($2::interval[])[2], t.now < $3::timestamptz + ($2::interval[])[1] FROM (SELECT {{schema}}.now() AS now OFFSET 0) t
-			ON CONFLICT (operation_id) DO UPDATE SET answered = p.answered + 1, last_at = EXCLUDED.last_at, early = EXCLUDED.last_at < p.not_before,
-				not_before = EXCLUDED.last_at + ($2::interval[])[least(p.answered + 2, cardinality($2::interval[]))]
-			WHERE p.last_at <= EXCLUDED.last_at - $4::interval RETURNING p.answered, p.early`),
+			SELECT q.id, 1, t.now, t.now + ($3::interval[])[2], t.now < q.started_at + ($3::interval[])[1]
+				FROM unnest($1::text[], $2::timestamptz[]) AS q (id, started_at), (SELECT {{schema}}.now() AS now OFFSET 0) t ORDER BY q.id ` + pollAgain),
+		// Reads running operations of their tenants without plan and origin, and polls them.
+		look: r(`WITH t AS MATERIALIZED (SELECT {{schema}}.now() AS now),
+			r AS MATERIALIZED (SELECT r.* FROM unnest($1::text[], $2::text[]) AS q (id, tenant) JOIN {{schema}}.record r ON r.operation_id = q.id AND r.tenant = q.tenant),
+			p AS (INSERT INTO {{schema}}.record_poll AS p (operation_id, answered, last_at, not_before, early)
+				SELECT r.operation_id, 1, t.now, t.now + ($3::interval[])[2], t.now < r.started_at + ($3::interval[])[1] FROM r, t WHERE r.state = 'in_progress' ORDER BY r.operation_id ` + pollAgain + `)
+			SELECT ` + strings.Replace(recordColumns, "r.plan, r.origin", "'{}'::jsonb, '{}'::jsonb", 1) + `, ''::bytea, coalesce(p.answered, 0), coalesce(p.early, true)
+			FROM r LEFT JOIN p ON p.operation_id = r.operation_id`),
 		pollForget: r(`DELETE FROM {{schema}}.record_poll WHERE operation_id = $1`),
 		// A poll that raced with the end may have left its row.
 		pollPurge: r(`DELETE FROM {{schema}}.record_poll WHERE operation_id IN (SELECT operation_id FROM {{schema}}.record_poll WHERE last_at < {{schema}}.now() - interval '1 day' LIMIT $1)`),
