@@ -23,8 +23,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/vitrip/journeyman/internal/app"
+	"github.com/vitrip/journeyman/internal/operatortest"
 	"github.com/vitrip/journeyman/internal/postgres"
-	"github.com/vitrip/journeyman/internal/postgres/pgtest"
 )
 
 // safeBuffer is written by a running command and read by the test.
@@ -200,16 +200,18 @@ func call(t *testing.T, method, url, token, body string, headers ...string) repl
 func TestAPI_I9_I10_I12_Sandbox(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	pool := pgtest.Pool(t)
-	if err := app.Migrate(t.Context(), pool, "try_domain", "try_records"); err != nil {
+	rig := operatortest.NewDatabase(t)
+	pool := rig.Pool
+	if err := app.Migrate(t.Context(), pool, operatortest.Schema, "try_records"); err != nil {
 		t.Fatal(err)
 	}
+	rig.Saga("op_stuck", "starting", "", "20 min") // stuck and late, but before its deadline
 	keys, token := jwks(t, dir)
 	writeFile(t, dir, "acme.secret", "whsec_"+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("s"), 32)))
 	hooks := writeFile(t, dir, "hooks.yaml", "endpoints:\n  - {id: acme-1, tenant: acme, url: \"https://127.0.0.1:9/hooks\", types: [\"operation.*\"], secret_files: [acme.secret]}\n")
 	limits := writeFile(t, dir, "limits.yaml", "tour-booking: {timeout: 20m, retention: 1d}\n")
 	env := map[string]string{callbackSecret: strings.Repeat("s", 32)}
-	r := start(t, env, "api", "--sandbox", "--dsn", pool.Config().ConnString(), "--schema", "try_domain", "--record-schema", "try_records",
+	r := start(t, env, "api", "--sandbox", "--dsn", pool.Config().ConnString(), "--schema", operatortest.Schema, "--record-schema", "try_records",
 		"--transport", "nats", "--nats", jetStream(t), "--replication", "1", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
 		"--issuer", testIssuer, "--audience", "operations", "--scope", "book", "--keys-file", keys,
 		"--limits", limits, "--webhooks", hooks, "--archive", filepath.Join(dir, "cold"), "--retain-every", "50ms", "--log-level", "warn")
@@ -245,9 +247,26 @@ func TestAPI_I9_I10_I12_Sandbox(t *testing.T) {
 		t.Errorf("webhook attempts over the API: %d %s, want the completion", got.status, got.body)
 	}
 
-	page := call(t, http.MethodGet, metrics, "", "").body
+	// One of each that the alerts look at: forced, expired, too early, another payload, stuck, late.
+	if got := post("k1", "X-Idempotency-Force-Retry", "true", "X-Sandbox-Outcome", "expired"); got.status != http.StatusAccepted {
+		t.Errorf("force retry: %d %s", got.status, got.body)
+	}
+	post("k2", "X-Sandbox-Outcome", "in_progress")
+	for range 3 {
+		post("k2")
+	}
+	if got := call(t, http.MethodPost, api+"tour-booking", good, strings.Replace(tour, "B-1", "B-2", 1), "Idempotency-Key", "k2"); got.status != http.StatusUnprocessableEntity {
+		t.Errorf("another payload: %d, want 422", got.status)
+	}
+	var page string
+	r.until("the figures", func() bool {
+		page = call(t, http.MethodGet, metrics, "", "").body
+		return strings.Contains(page, "# TYPE journeyman_saga_stuck_total") && strings.Contains(page, "# TYPE journeyman_saga_sla_breaches_total") &&
+			strings.Contains(page, "# TYPE journeyman_expired_operations_total") && strings.Contains(page, "# TYPE journeyman_sagas_stuck ")
+	})
+	checkAlerts(t, page)
 	for _, want := range []string{
-		"long_running_in_progress_polls_per_operation_count{", "idempotent_response_rate 1", "force_retry_rate 0", "expired_operation_rate 0", "polling_violations ",
+		"long_running_in_progress_polls_per_operation_count{", "idempotent_response_rate ", "force_retry_rate 0.", "expired_operation_rate 0.5", "polling_violations ",
 		"journeyman_outbox_backlog ", "journeyman_outbox_published_total ", "journeyman_dead_letters{schema=\"try_records\",state=\"dead\"} 0", "journeyman_webhooks_pending ",
 		"journeyman_metrics_failed 0",
 	} {
@@ -265,7 +284,7 @@ func TestAPI_I9_I10_I12_Sandbox(t *testing.T) {
 
 	// Past the retention of the file the record goes to the archive, and past its year out of the store.
 	for _, by := range []time.Duration{25 * time.Hour, 366 * 24 * time.Hour} {
-		for _, schema := range []string{"try_domain", "try_records"} {
+		for _, schema := range []string{operatortest.Schema, "try_records"} {
 			if err := postgres.AdvanceClock(t.Context(), pool, schema, by); err != nil {
 				t.Fatal(err)
 			}

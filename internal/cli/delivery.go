@@ -20,7 +20,7 @@ import (
 
 // deliveryCommands are the commands under `events` about messages that were published: one file each, listed here.
 func deliveryCommands(s Streams) []*cobra.Command {
-	return []*cobra.Command{newReplay(s), newDLQ(s), newArchive(s)}
+	return []*cobra.Command{newReplay(s), newDLQ(s), newArchive(s), newConsumers(s)}
 }
 
 // deliveryFlags say which database, broker and keys such a command works with.

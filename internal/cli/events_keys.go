@@ -9,6 +9,7 @@ import (
 
 	"github.com/vitrip/journeyman/events/inbox"
 	"github.com/vitrip/journeyman/events/seal"
+	"github.com/vitrip/journeyman/events/work"
 	"github.com/vitrip/journeyman/outbox"
 )
 
@@ -128,6 +129,7 @@ With --json it prints {"rows", "left": {"key id": bodies}, "changed"}.`,
 			}
 			defer pool.Close()
 			tables := append(outbox.SealedTables(db.schema), inbox.SealedTables(db.schema)...)
+			tables = append(tables, work.SealedTables(db.schema)...)
 			if db.recordSchema != "" {
 				tables = append(tables, inbox.SealedTables(db.recordSchema)...)
 			}
