@@ -40,6 +40,9 @@ func packages() map[string][]string {
 		"../../sagas/tourbooking": {"../models/tour-booking.bpmn"},
 		"../../sagas/refund":      {"../models/refund.bpmn"},
 		"../../sagas/ticketing":   {"../models/ticketing.bpmn"},
+		"../../sagas/amendment":   {"../models/amendment.bpmn"},
+		"../../sagas/reservation": {"../models/reservation.bpmn"},
+		"../../sagas/export":      {"../models/data-export.bpmn"},
 		"../../examples/order":    {"../../examples/order/order.bpmn"},
 	}
 }

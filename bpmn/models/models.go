@@ -29,18 +29,24 @@ const (
 	Refund      = "refund.bpmn"
 	Ticketing   = "ticketing.bpmn"
 	Amendment   = "amendment.bpmn"
+	Reservation = "reservation.bpmn"
+	DataExport  = "data-export.bpmn"
 
 	ProcessTourBooking = "tour-booking"
 	ProcessRefund      = "refund"
 	ProcessTicketing   = "ticketing"
 	ProcessAmendment   = "amendment"
+	ProcessReservation = "reservation"
+	ProcessDataExport  = "data-export"
 )
 
 // FS gives the model files, at its root.
 func FS() fs.FS { return files }
 
 // Names lists the model files in the order in which they are deployed.
-func Names() []string { return []string{TourBooking, Refund, Ticketing, Amendment} }
+func Names() []string {
+	return []string{TourBooking, Refund, Ticketing, Amendment, Reservation, DataExport}
+}
 
 // Read returns the bytes of one model file. The caller owns them.
 //

@@ -145,6 +145,8 @@ func TestModels_undoChainsAreInOrder(t *testing.T) {
 		models.Refund:      nil,
 		models.Ticketing:   {models.StepTicketRequest},
 		models.Amendment:   {"differenceAuthorize", "segmentReserve", "amendmentBegin"},
+		models.Reservation: {"paymentAuthorize", "segmentReserve"},
+		models.DataExport:  nil,
 	}
 	reasons := map[string]string{"error": "failed", "timer": "expired", "message": "cancelled"}
 	for _, name := range models.Names() {
@@ -208,13 +210,18 @@ func TestNames_areThoseOfTheModels(t *testing.T) {
 		models.JobRefundFollowUp, models.JobTicketRequest, models.JobTicketWithdraw, models.JobTicketFollowUp, models.JobTicketRecord,
 		models.JobAmendmentBegin, models.JobAmendmentBack, models.JobAmendmentReserve, models.JobAmendmentRelease, models.JobAmendmentAuthorize,
 		models.JobAmendmentVoid, models.JobAmendmentConfirm, models.JobAmendmentSettle, models.JobAmendmentReleaseOld,
+		models.JobAmendmentFollowUp, models.JobAmendmentPaymentFollowUp, models.JobAmendmentSettleFollowUp,
+		models.JobReservationReserve, models.JobReservationRelease, models.JobReservationFollowUp, models.JobReservationAuthorize, models.JobReservationVoid,
+		models.JobReservationPaymentFollowUp, models.JobReservationConfirm, models.JobReservationCapture, models.JobReservationCaptureFollowUp,
+		models.JobExportFreeze, models.JobExportWrite, models.JobExportPublish,
 	}
 	wantCodes := []string{
 		models.CodeSagaNotMine, models.CodeOutcomeUnknown, models.CodeStepTimedOut, models.CodeCaptureRefused,
 		models.CodeRefundIncomplete, models.CodeRefundRefused,
 	}
 	wantMessages := []string{
-		models.MessageStartTourBooking, models.MessageStartRefund, models.MessageStartTicketing, models.MessageStartAmendment, models.MessageCancel, models.MessageTicketIssued,
+		models.MessageStartTourBooking, models.MessageStartRefund, models.MessageStartTicketing, models.MessageStartAmendment, models.MessageStartReservation, models.MessageStartDataExport,
+		models.MessageCancel, models.MessageTicketIssued,
 	}
 	for what, both := range map[string][2][]string{
 		"job types": {wantJobs, slices.Collect(maps.Keys(jobs))}, "error codes": {wantCodes, slices.Collect(maps.Keys(codes))},
@@ -228,7 +235,7 @@ func TestNames_areThoseOfTheModels(t *testing.T) {
 	}
 	wantPivots := map[string]string{
 		models.TourBooking: models.StepBookingConfirm, models.Refund: models.StepRefundApprove, models.Ticketing: models.StepTicketRecord,
-		models.Amendment: models.StepAmendmentConfirm,
+		models.Amendment: models.StepAmendmentConfirm, models.Reservation: models.StepReservationConfirm, models.DataExport: models.StepExportPublish,
 	}
 	if d := cmp.Diff(wantPivots, pivots); d != "" {
 		t.Errorf("pivots (-want +got):\n%s", d)

@@ -6,6 +6,8 @@ const (
 	MessageStartRefund      = "saga.start.refund"
 	MessageStartTicketing   = "saga.start.ticketing"
 	MessageStartAmendment   = "saga.start.amendment"
+	MessageStartReservation = "saga.start.reservation"
+	MessageStartDataExport  = "saga.start.data-export"
 	MessageCancel           = "saga.cancel"             // correlation key: the saga id
 	MessageTicketIssued     = "ticketing.ticket.issued" // correlation key: the saga id
 )
@@ -66,6 +68,32 @@ const (
 	JobAmendmentConfirm    = "amendment.confirm"
 	JobAmendmentSettle     = "amendment.settle"
 	JobAmendmentReleaseOld = "amendment.release-old"
+
+	JobAmendmentFollowUp        = "amendment.follow-up"
+	JobAmendmentPaymentFollowUp = "amendment.payment-follow-up"
+	JobAmendmentSettleFollowUp  = "amendment.settle-follow-up"
+)
+
+// Job types of the reservation.
+const (
+	JobReservationReserve         = "reservation.reserve"
+	JobReservationRelease         = "reservation.release"
+	JobReservationFollowUp        = "reservation.follow-up"
+	JobReservationAuthorize       = "reservation.authorize"
+	JobReservationVoid            = "reservation.void"
+	JobReservationPaymentFollowUp = "reservation.payment-follow-up"
+	JobReservationConfirm         = "reservation.confirm"
+	JobReservationCapture         = "reservation.capture"
+	JobReservationCaptureFollowUp = "reservation.capture-follow-up"
+)
+
+// Job types of the data export.
+const (
+	JobExportFreeze  = "export.freeze"
+	JobExportDiscard = "export.discard" // has no task in the model: the ledger undoes
+	JobExportWrite   = "export.write"
+	JobExportDelete  = "export.delete" // has no task in the model: the ledger undoes iterations
+	JobExportPublish = "export.publish"
 )
 
 // Error codes that a model catches or throws.
@@ -103,4 +131,7 @@ const (
 	StepTicketRequest    = "ticketRequest"
 	StepTicketRecord     = "ticketRecord"
 	StepAmendmentConfirm = "amendmentConfirm"
+
+	StepReservationConfirm = "reservationConfirm"
+	StepExportPublish      = "exportPublish"
 )

@@ -8,6 +8,5 @@
 // authorized and captured, what it costs less is paid back.
 //
 // Only the hotel and the transfer can be changed: tickets hang on the flight's reservation, so another flight is a refund and
-// a new booking. An answer that a supplier owes past its SLA ends the amendment before the pivot; saga.undo-rest asks before it
-// undoes (spec S4).
+// a new booking. An answer that a supplier owes past its SLA is followed up before anything is undone (spec S4).
 package amendment

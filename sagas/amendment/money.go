@@ -9,16 +9,6 @@ import (
 	"github.com/vitrip/journeyman/worker"
 )
 
-type authorizeIn struct {
-	Difference int64  `json:"difference"` // minor units
-	Currency   string `json:"currency"`
-	Token      string `json:"token"`
-}
-
-type authorizeOut struct {
-	Authorization string `json:"authorization"` // "" when nothing was to be authorized
-}
-
 type authorizationRequest struct {
 	Reference string `json:"reference"`
 	Booking   string `json:"booking"`
@@ -27,61 +17,59 @@ type authorizationRequest struct {
 	Token     string `json:"token"`
 }
 
-func (d desk) authorize(ctx context.Context, c worker.Call[authorizeIn]) (held, error) {
+func (d desk) authorize(ctx context.Context, c worker.Call[AmendmentAuthorizeIn]) (held, error) {
 	if c.In.Difference <= 0 {
 		return held{}, nil
 	}
 	t, err := d.payment.Post(ctx, pathAuthorizations, c.Key, authorizationRequest{c.Key, c.BusinessKey, c.In.Difference, c.In.Currency, c.In.Token})
-	return heldOf(t), supplier.Outcome(err, map[string]string{"": codePaymentDeclined})
+	return t.Held(), supplier.Outcome(err, map[string]string{"": CodePaymentDeclined})
 }
 
-func (d desk) authorized(ctx context.Context, c worker.Call[authorizeIn]) (held, error) {
-	if c.In.Difference <= 0 {
+// authorized asks under the reference of the authorization what became of it.
+func (d desk) authorized(ctx context.Context, reference, booking string, difference int64) (held, error) {
+	if difference <= 0 {
 		return held{}, nil
 	}
-	return ask(ctx, d.payment, pathAuthorizations, c.Key, c.BusinessKey, paymentSegment)
+	return supplier.Resolve(ctx, d.payment, pathAuthorizations, reference, booking, paymentSegment)
 }
 
-func (d desk) settleAuthorize(ctx context.Context, tx *worker.Tx, job worker.Job[authorizeIn], res held) (authorizeOut, error) {
+// blocked writes an authorization down, whether the call or a follow-up found it.
+func (d desk) blocked(ctx context.Context, tx *worker.Tx, m worker.Meta, res held) error {
 	if res.ID == "" {
-		return authorizeOut{}, nil
+		return nil
 	}
 	if res.Status != "authorized" {
-		return authorizeOut{}, outcome.Fatalf("supplier", "the payment provider shows authorization %s as %q, want authorized", res.ID, res.Status)
+		return outcome.Fatalf("supplier", "the payment provider shows authorization %s as %q, want authorized", res.ID, res.Status)
 	}
-	return authorizeOut{Authorization: res.ID}, d.bookings.Settle(ctx, tx, settlement(job.Meta, tourbooking.SettledAuthorized, res))
+	return d.bookings.Settle(ctx, tx, settlement(m, tourbooking.SettledAuthorized, res))
 }
 
 func settlement(m worker.Meta, kind string, res held) tourbooking.Settlement {
 	return tourbooking.Settlement{OperationID: m.OperationID, BusinessKey: m.BusinessKey, SagaID: m.SagaID, Kind: kind, SupplierID: res.ID, Amount: res.Amount, Currency: res.Currency}
 }
 
-func (d desk) void(ctx context.Context, key string, u worker.UndoOf[authorizeIn, held]) error {
-	if u.Res.ID == "" {
+// void gives an authorization back, under the key of the undo. Where nothing was authorized nothing is asked.
+func (d desk) void(ctx context.Context, key string, res held) error {
+	if res.ID == "" {
 		return nil
 	}
-	_, err := d.payment.Post(ctx, pathAuthorizations+"/"+u.Res.ID+"/void", key, none{})
+	_, err := d.payment.Post(ctx, pathAuthorizations+"/"+res.ID+"/void", key, none{})
 	return supplier.Outcome(err, nil)
 }
 
-func (d desk) voided(ctx context.Context, _ string, u worker.UndoOf[authorizeIn, held]) error {
-	if u.Res.ID == "" {
+// voided asks whether that took effect: nil = it did.
+func (d desk) voided(ctx context.Context, reference, booking string, res held) error {
+	if res.ID == "" {
 		return nil
 	}
-	return became(ctx, d.payment, pathAuthorizations, u.OperationID, u.Meta.BusinessKey, paymentSegment, "voided")
+	return supplier.Became(ctx, d.payment, pathAuthorizations, reference, booking, paymentSegment, "voided")
 }
 
-func (d desk) settleVoid(ctx context.Context, tx *worker.Tx, u worker.UndoOf[authorizeIn, held]) error {
-	if u.Res.ID == "" {
+func (d desk) settleVoid(ctx context.Context, tx *worker.Tx, m worker.Meta, res held) error {
+	if res.ID == "" {
 		return nil
 	}
-	return d.bookings.Settle(ctx, tx, settlement(u.Meta, tourbooking.SettledVoided, u.Res))
-}
-
-type settleIn struct {
-	Authorization string `json:"authorization"`
-	Difference    int64  `json:"difference"`
-	Currency      string `json:"currency"`
+	return d.bookings.Settle(ctx, tx, settlement(m, tourbooking.SettledVoided, res))
 }
 
 type captureRequest struct {
@@ -97,7 +85,7 @@ type refundRequest struct {
 }
 
 // settle captures what was authorized, or pays back what the booking costs less.
-func (d desk) settle(ctx context.Context, c worker.Call[settleIn]) (held, error) {
+func (d desk) settle(ctx context.Context, c worker.Call[AmendmentSettleIn]) (held, error) {
 	path, body := pathCaptures, any(captureRequest{c.Key, c.In.Authorization})
 	switch {
 	case c.In.Difference == 0:
@@ -106,26 +94,28 @@ func (d desk) settle(ctx context.Context, c worker.Call[settleIn]) (held, error)
 		path, body = pathRefunds, refundRequest{c.Key, c.BusinessKey, -c.In.Difference, c.In.Currency}
 	}
 	t, err := d.payment.Post(ctx, path, c.Key, body)
-	return heldOf(t), supplier.Outcome(err, map[string]string{"": codeSettlementRefused})
+	return t.Held(), supplier.Outcome(err, map[string]string{"": CodeSettlementRefused})
 }
 
-func (d desk) settled(ctx context.Context, c worker.Call[settleIn]) (held, error) {
+// settled asks under the reference of the settlement what became of it.
+func (d desk) settled(ctx context.Context, reference, booking string, difference int64) (held, error) {
 	switch {
-	case c.In.Difference == 0:
+	case difference == 0:
 		return held{}, nil
-	case c.In.Difference < 0:
-		return ask(ctx, d.payment, pathRefunds, c.Key, c.BusinessKey, paymentSegment)
+	case difference < 0:
+		return supplier.Resolve(ctx, d.payment, pathRefunds, reference, booking, paymentSegment)
 	}
-	return ask(ctx, d.payment, pathCaptures, c.Key, c.BusinessKey, paymentSegment)
+	return supplier.Resolve(ctx, d.payment, pathCaptures, reference, booking, paymentSegment)
 }
 
-func (d desk) settleSettle(ctx context.Context, tx *worker.Tx, job worker.Job[settleIn], res held) (none, error) {
+// moved writes a settlement down, whether the call or a follow-up found it.
+func (d desk) moved(ctx context.Context, tx *worker.Tx, m worker.Meta, difference int64, res held) error {
 	if res.ID == "" {
-		return none{}, nil
+		return nil
 	}
 	kind := tourbooking.SettledCaptured
-	if job.In.Difference < 0 {
+	if difference < 0 {
 		kind = tourbooking.SettledRefunded
 	}
-	return none{}, d.bookings.Settle(ctx, tx, settlement(job.Meta, kind, res))
+	return d.bookings.Settle(ctx, tx, settlement(m, kind, res))
 }

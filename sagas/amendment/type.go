@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
 	"github.com/vitrip/journeyman/sagas"
@@ -70,17 +69,21 @@ func Type(cfg TypeConfig) (sagas.Type, error) {
 		cfg.Timeout = 30 * time.Minute
 	}
 	return sagas.Type{
-		Name: TypeName, ProcessID: models.ProcessAmendment, Timeout: cfg.Timeout, Retention: 30 * 24 * time.Hour, Estimate: min(30*time.Second, cfg.Timeout), Money: true,
-		Steps: []string{"amendmentBegin", "segmentReserve", "differenceAuthorize", "amendmentConfirm", "differenceSettle", "oldRelease"},
+		Name: TypeName, ProcessID: ProcessAmendment, Timeout: cfg.Timeout, Retention: 30 * 24 * time.Hour, Estimate: min(30*time.Second, cfg.Timeout), Money: true,
+		Steps: []string{
+			ElementAmendmentAmendmentBegin, ElementAmendmentSegmentReserve, ElementAmendmentDifferenceAuthorize, ElementAmendmentAmendmentConfirm,
+			ElementAmendmentDifferenceSettle, ElementAmendmentOldRelease,
+		},
 		Parse: parse, Result: result{b}.of, Partial: partial,
 		Docs: sagas.Docs{
 			Reasons: map[string]string{
 				CodeNotAmendable: "there is no such booking of this tenant, it is not sold, another change is under way, or the currency is another",
-				codeSoldOut:      "the supplier has no room left", codeOfferUnknown: "the supplier does not know the offer",
-				codeReservationRefused: "the supplier refused", codePaymentDeclined: "the difference was not authorized",
-				"OUTCOME_UNKNOWN": "a supplier did not say in time whether it acted; what it did was undone",
+				CodeSoldOut:      "the supplier has no room left", CodeOfferUnknown: "the supplier does not know the offer",
+				CodeReservationRefused: "the supplier refused", CodePaymentDeclined: "the difference was not authorized",
+				CodeNotReserved:    "the supplier had no reservation where one was looked for",
+				CodeOutcomeUnknown: "a supplier did not say in time whether it acted; what it did was undone",
 			},
-			Segments: map[string][]string{"segment": {"pending", "reserved", "failed"}, "difference": {"authorized", "settled", "failed"}, "old": {"released", "failed"}},
+			Segments: map[string][]string{"segment": {"pending", "reserved", "failed", "unknown"}, "difference": {"authorized", "settled", "failed", "unknown"}, "old": {"released", "failed", "unknown"}},
 		},
 	}, nil
 }
@@ -144,12 +147,17 @@ type view struct {
 
 func partial(s worker.Step) (segment string, v any) {
 	is, ok := map[string]struct{ segment, status string }{
-		jobReserve: {"segment", "reserved"}, jobAuthorize: {"difference", "authorized"}, jobSettle: {"difference", "settled"}, jobReleaseOld: {"old", "released"},
+		JobAmendmentReserve: {"segment", "reserved"}, JobAmendmentFollowUp: {"segment", "reserved"},
+		JobAmendmentAuthorize: {"difference", "authorized"}, JobAmendmentPaymentFollowUp: {"difference", "authorized"},
+		JobAmendmentSettle: {"difference", "settled"}, JobAmendmentSettleFollowUp: {"difference", "settled"}, JobAmendmentReleaseOld: {"old", "released"},
 	}[s.Type]
 	if !ok {
 		return "", nil
 	}
 	if s.Class != outcome.Success {
+		if s.Code == CodeOutcomeUnknown {
+			return is.segment, view{Status: "unknown", Code: s.Code}
+		}
 		return is.segment, view{Status: "failed", Code: s.Code}
 	}
 	var res held

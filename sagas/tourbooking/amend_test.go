@@ -2,12 +2,14 @@ package tourbooking_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vitrip/journeyman/internal/suppliers"
+	"github.com/vitrip/journeyman/outcome"
 	"github.com/vitrip/journeyman/sagas"
 	"github.com/vitrip/journeyman/sagas/amendment"
 	"github.com/vitrip/journeyman/sagas/ticketing"
@@ -118,6 +120,39 @@ func TestAmendment_hotelActsAndSaysNothing(t *testing.T) {
 	st.world.Script(booked, "hotel", reserve, suppliers.TimeoutAfter())
 	d := st.ended(st.post(amendment.TypeName, "change", otherHotel(125000)))
 	st.wantChange(d, "completed", "", 125000, map[string]int{"hotel reserve": 1, "hotel cancel": 1})
+}
+
+// Spec S4: nobody says in time what became of a step. The follow-up finds it done, and the amendment goes on; nothing is done twice.
+func TestAmendment_followsUpWhatIsUnknown(t *testing.T) {
+	for name, c := range map[string]struct {
+		segment string
+		action  suppliers.Action
+		step    string
+	}{
+		"the room":       {"hotel", reserve, "segmentFollowUp"},
+		"the difference": {"payment", authorize, "differenceFollowUp"},
+		"the settlement": {"payment", capture, "settleFollowUp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := changed(t, short{call: 100 * time.Millisecond, sla: 300 * time.Millisecond})
+			st.world.Script(booked, c.segment, c.action, suppliers.TimeoutAfter())
+			st.world.Script(booked, c.segment, suppliers.Ask, suppliers.Fail(8))
+			d := st.ended(st.post(amendment.TypeName, "change", otherHotel(140000)))
+			st.wantChange(d, "completed", "", 140000, map[string]int{"hotel reserve": 1, "hotel cancel": 1, "payment authorize": 1, "payment capture": 1})
+			if !slices.ContainsFunc(d.Steps, func(s sagas.StepRow) bool { return s.ElementID == c.step && s.Class == string(outcome.Success) }) {
+				t.Errorf("the steps %+v have no %s that found it", d.Steps, c.step)
+			}
+		})
+	}
+}
+
+// The follow-up finds nothing: only then is the amendment given up.
+func TestAmendment_followUpFindsNothing(t *testing.T) {
+	st := changed(t, short{call: 100 * time.Millisecond, sla: 300 * time.Millisecond})
+	st.world.Script(booked, "hotel", reserve, suppliers.TimeoutBefore().Always())
+	st.world.Script(booked, "hotel", suppliers.Ask, suppliers.Fail(8))
+	d := st.ended(st.post(amendment.TypeName, "change", otherHotel(140000)))
+	st.wantChange(d, "failed", amendment.CodeNotReserved, 125000, nil)
 }
 
 // The new room lands after the deadline: it is released once, the old one stands.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 
 	"github.com/vitrip/journeyman/sagas"
 )
@@ -121,26 +120,14 @@ func (r Request) check(ctx context.Context, offers Offers) error {
 	for _, o := range []struct{ segment, offer string }{
 		{segmentFlight, r.Flight.Offer}, {segmentHotel, r.Hotel.Offer}, {segmentTransfer, r.Transfer.Offer},
 	} {
-		field := o.segment + ".offer"
-		if o.offer == "" {
-			errs = append(errs, sagas.Invalid(field, "is missing"))
-			continue
+		err := offers.Check(ctx, o.segment+".offer", o.segment, o.offer)
+		var wrong *sagas.FieldError
+		if err != nil && !errors.As(err, &wrong) {
+			return err
 		}
-		known, err := offers.known(ctx, o.segment, o.offer)
-		if err != nil {
-			return fmt.Errorf("look up %s: %w", field, err) // not the partner's mistake
-		}
-		if !known {
-			errs = append(errs, sagas.Invalid(field, "is not a "+o.segment+" that is on offer"))
-		}
+		errs = append(errs, err)
 	}
 	errs = append(errs, checkRange("hotel.nights", r.Hotel.Nights, maxNights))
-	switch token := strings.TrimSpace(r.Payment.Token); {
-	case token == "":
-		errs = append(errs, sagas.Invalid("payment.token", "is missing"))
-	case len(r.Payment.Token) > maxToken:
-		errs = append(errs, sagas.Invalid("payment.token", fmt.Sprintf("must be at most %d bytes", maxToken)))
-	}
-	errs = append(errs, CheckAmount("payment.amount", r.Payment.Amount), CheckCurrency("payment.currency", r.Payment.Currency))
+	errs = append(errs, r.Payment.Check("payment"))
 	return errors.Join(errs...)
 }

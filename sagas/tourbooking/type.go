@@ -70,7 +70,7 @@ func Type(cfg TypeConfig) (sagas.Type, error) {
 			ElementTourBookingFlightReserve, ElementTourBookingHotelReserve, ElementTourBookingTransferReserve,
 			ElementTourBookingPaymentAuthorize, ElementTourBookingBookingConfirm, ElementTourBookingPaymentCapture,
 		},
-		Parse: t.parse, OnStart: t.onStart, OnGiveUp: t.onGiveUp, Result: t.result, Partial: partial, Docs: docs(), Money: true,
+		Parse: t.parse, OnStart: t.onStart, OnGiveUp: b.GiveUp, Result: t.result, Partial: partial, Docs: docs(), Money: true,
 	}, nil
 }
 
@@ -107,7 +107,7 @@ func (t bookingType) onStart(ctx context.Context, tx *outbox.Tx, a sagas.Attempt
 	if err != nil {
 		return outcome.NewFatal(err)
 	}
-	k, err := t.bookings.create(ctx, tx, Booking{
+	_, err = t.bookings.Open(ctx, tx, Booking{
 		BusinessKey: a.BusinessKey, Tenant: a.Tenant, Booking: r.Booking, SagaID: a.OperationID,
 		Travellers: r.Travellers, Amount: r.Payment.Amount, Currency: r.Payment.Currency,
 	})
@@ -115,28 +115,6 @@ func (t bookingType) onStart(ctx context.Context, tx *outbox.Tx, a sagas.Attempt
 	if errors.As(err, &refused) {
 		return worker.BusinessError(CodeBookingExists, refused.Error())
 	}
-	if err != nil {
-		return err
-	}
-	_, err = t.bookings.move(ctx, tx, k, Quote, Detail{})
-	return err
-}
-
-// own locks the booking of an attempt. ok is false when the attempt has none: it was refused at its start.
-func (t bookingType) own(ctx context.Context, tx *outbox.Tx, a sagas.Attempt) (k Booking, ok bool, err error) {
-	k, err = t.bookings.Lock(ctx, tx, a.BusinessKey)
-	if errors.Is(err, ErrUnknown) {
-		return k, false, nil
-	}
-	return k, err == nil && k.SagaID == a.OperationID, err
-}
-
-func (t bookingType) onGiveUp(ctx context.Context, tx *outbox.Tx, a sagas.Attempt, e sagas.Ending) error {
-	k, ok, err := t.own(ctx, tx, a)
-	if err != nil || !ok {
-		return err
-	}
-	_, err = t.bookings.move(ctx, tx, k, GiveUp, Detail{Reason: e.Code})
 	return err
 }
 
@@ -169,20 +147,9 @@ func (t bookingType) result(ctx context.Context, tx *outbox.Tx, a sagas.Attempt,
 	if err != nil {
 		return nil, outcome.NewFatal(err)
 	}
-	out := Result{Booking: r.Booking, State: Failed, Segments: []SegmentResult{}, Payment: PaymentResult{r.Payment.Amount, r.Payment.Currency}}
-	k, ok, err := t.own(ctx, tx, a)
-	switch {
-	case err != nil:
+	out := Result{Booking: r.Booking, Payment: PaymentResult{r.Payment.Amount, r.Payment.Currency}}
+	if out.State, err = t.bookings.End(ctx, tx, a, e); err != nil {
 		return nil, err
-	case !ok: // refused before anything was written
-		return out, nil
-	case e.Decision == sagas.Completed:
-		out.State = Confirmed // ticketing and refunds go on from here; the answer tells how this operation ended
-	default:
-		if k, err = t.bookings.move(ctx, tx, k, lastMove(e), Detail{Reason: e.Code}); err != nil {
-			return nil, err
-		}
-		out.State = k.State
 	}
 	out.Segments, err = t.bookings.segments(ctx, tx, a.OperationID)
 	return out, err
