@@ -36,6 +36,14 @@
 // failed attempt: messages of known schemas are handled, others wait in inbox_retry
 // as long as it takes. Repeats are compared by the body's bytes.
 //
+// Messages that wait beside each other share a transaction, with a savepoint
+// before each handler; handlers do not notice. [BatchHandler] takes several at a time.
+//
+// A member that stood still and lost its partitions applies nothing twice: the
+// inbox row of whoever took over is there, and the server ends a transaction that
+// stands still five seconds past the handler's deadline. [Desk.Pause] stops a
+// group in every process until it is resumed.
+//
 // An outage of the database is nobody's failed attempt: the consumer pauses
 // and goes on when the database is back.
 package inbox

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -25,6 +26,7 @@ const (
 	envPrefix  = "JOURNEYMAN_TEST_INBOX_PREFIX"
 	envArm     = "JOURNEYMAN_TEST_INBOX_ARM"
 	envLog     = "JOURNEYMAN_TEST_INBOX_LOG"
+	envStall   = "JOURNEYMAN_TEST_INBOX_STALL" // handle the first message only when a line comes on standard input
 )
 
 // child is the consumer process: it runs until it is killed.
@@ -46,7 +48,13 @@ func child() {
 		if err != nil {
 			return err
 		}
-		i, err := inbox.New(k, pool, inbox.Config{Group: "view", Catalog: cat, Concurrency: 2}, inbox.Route{Types: []string{"test.thing.created"}, Handler: apply})
+		handler, cfg := inbox.Handler(apply), inbox.Config{Group: "view", Catalog: cat, Concurrency: 2}
+		if os.Getenv(envStall) != "" {
+			handler = stall()
+			cfg.HandlerTimeout = time.Second
+			cfg.Hooks.Duplicate = func(string) { fmt.Println("duplicate") }
+		}
+		i, err := inbox.New(k, pool, cfg, inbox.Route{Types: []string{"test.thing.created"}, Handler: handler})
 		if err != nil {
 			return err
 		}
