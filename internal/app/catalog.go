@@ -13,6 +13,7 @@ import (
 	"github.com/vitrip/journeyman/events/inbox"
 	"github.com/vitrip/journeyman/events/replay"
 	"github.com/vitrip/journeyman/events/webhook"
+	"github.com/vitrip/journeyman/events/work"
 	"github.com/vitrip/journeyman/operator"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/sagas"
@@ -64,6 +65,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, schema, recordSchema strin
 		{schema, func(ctx context.Context, s string) error { return dedup.Migrate(ctx, pool, s) }},
 		{schema, func(ctx context.Context, s string) error { return outbox.Migrate(ctx, pool, s) }},
 		{schema, func(ctx context.Context, s string) error { return inbox.Migrate(ctx, pool, s) }},
+		{schema, func(ctx context.Context, s string) error { return work.Migrate(ctx, pool, s) }},
 		{schema, func(ctx context.Context, s string) error { return archive.Migrate(ctx, pool, s) }},
 		{schema, func(ctx context.Context, s string) error { return replay.Migrate(ctx, pool, s) }},
 		{schema, func(ctx context.Context, s string) error { return deadletter.Migrate(ctx, pool, s) }},

@@ -24,7 +24,7 @@ import (
 
 // operatorCommands are the commands of the operator: one file each, listed here.
 func operatorCommands(s Streams) []*cobra.Command {
-	return []*cobra.Command{newIncident(s), newSaga(s), newEffects(s), newAudit(s), newConsole(s)}
+	return []*cobra.Command{newIncident(s), newSaga(s), newEffects(s), newAudit(s), newConsole(s), newWork(s)}
 }
 
 // deskFlags say which database and engine an operator's command works on. They have the names and variables that `run` has.

@@ -46,6 +46,7 @@ var may = map[string][]string{ //nolint:gochecknoglobals // a table
 	"events/inbox":      {"events", "events/seal", "outbox", "outcome", "internal/postgres", "internal/crash", "internal/rule"},
 	"events/seal":       {"events"},
 	"events/audit":      {"events", "events/archive", "events/seal", "outbox", "internal/postgres"},
+	"events/work":       {"events", "events/seal", "outbox", "outcome", "internal/postgres", "internal/crash"},
 	"events/webhook":    {"events", "outbox", "outcome", "internal/postgres", "internal/crash"},
 	"events/archive":    {"outbox", "events", "events/seal", "internal/postgres", "internal/crash"},
 	"events/replay":     {"events/archive", "events/inbox", "events/seal", "outbox", "events", "internal/postgres", "internal/crash"},
