@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/internal/crash"
-	"github.com/vitrip/journeyman/internal/rule"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
 )
@@ -25,8 +23,9 @@ import (
 // Handlers do not notice. Who fails goes back to its savepoint and is settled
 // after the commit as it would be alone; what follows it of its key is then
 // delivered alone, and so is everything that is not plain: repeats, replays,
-// strict orders, keys with a message in retry. When the transaction itself fails
-// each message is delivered alone, and the member groups nothing for a minute.
+// strict orders, keys with a message in retry. When the transaction itself fails,
+// or a handler meets a deadlock, each message is delivered alone, and the member
+// groups nothing for a minute.
 
 // BatchHandler applies several messages of one route in one transaction, in
 // order, with few statements. An error, a panic or a failed statement undoes all
@@ -43,78 +42,7 @@ func (f BatchHandler) one(ctx context.Context, tx *outbox.Tx, m events.Received)
 	return err
 }
 
-const (
-	savepoint  = "journeyman_inbox"
-	slowGroup  = 50 * time.Millisecond // a group that took longer is followed by one of half the size
-	singlyFor  = time.Minute
-	startGroup = 16
-)
-
-// size is how many messages a worker of the session may take at once.
-type size struct{ now, most int }
-
-func (s *size) learn(n int, took time.Duration) {
-	switch {
-	case took > slowGroup:
-		s.now = max(1, min(s.now, n)/2)
-	case n >= s.now:
-		s.now = min(s.most, 2*s.now)
-	}
-}
-
-// serve handles what comes for one share of the keys, several messages at a time.
-func (i *Inbox) serve(ctx, work context.Context, queue <-chan events.Delivery, done chan<- events.Delivery, slots <-chan struct{}) {
-	limit := size{now: min(startGroup, i.cfg.Batch), most: i.cfg.Batch}
-	for d := range queue {
-		batch := []events.Delivery{d}
-		for more := true; more && len(batch) < limit.now; {
-			select {
-			case next, open := <-queue:
-				if more = open; open {
-					batch = append(batch, next)
-				}
-			default:
-				more = false
-			}
-		}
-		// What is still queued when ctx ends is left for the next member.
-		if i.gate.enter(ctx, len(batch)) {
-			start := time.Now()
-			i.deliverAll(ctx, work, batch, func(d events.Delivery) { done <- d })
-			limit.learn(len(batch), time.Since(start))
-			i.gate.leave(len(batch))
-		}
-		for range batch {
-			<-slots
-		}
-	}
-}
-
-func (i *Inbox) deliverAll(ctx, work context.Context, batch []events.Delivery, done func(events.Delivery)) {
-	rest := batch
-	if len(batch) > 1 && time.Now().UnixNano() > i.singly.Load() && !rule.Off(25) {
-		g := i.group(batch)
-		ended, left, err := g.run(ctx, work)
-		if err != nil && work.Err() == nil && !errors.Is(err, errTwin) {
-			i.cfg.Log.Warn().Err(err).Int("messages", len(g.plain)).Msg("inbox: a group of messages failed, each is delivered alone")
-			i.singly.Store(time.Now().Add(singlyFor).UnixNano())
-		}
-		for _, d := range ended {
-			done(d)
-		}
-		if rest = left; len(ended) > 0 {
-			i.pause.end(i)
-		}
-	}
-	for _, d := range rest {
-		if ctx.Err() != nil {
-			return
-		}
-		if i.deliver(ctx, work, d) {
-			done(d)
-		}
-	}
-}
+const savepoint = "journeyman_inbox"
 
 // group is messages on their way through one transaction.
 type group struct {
@@ -292,6 +220,9 @@ func (g *group) apply(ctx context.Context, conn *pgxpool.Conn, shared *sharedTx,
 	if conn.Conn().IsClosed() {
 		return false, errLost
 	}
+	if oc != nil && oc.Reason == outcome.ReasonContention {
+		return false, oc // over rows that a group holds longer than a message would: nobody's failed attempt
+	}
 	if msgs := tx.Messages(); oc == nil && len(msgs) > 0 {
 		if g.cfg.Stager == nil || len(run) > 1 {
 			oc = outcome.Fatalf(ReasonEmit, "handler emitted messages, but the inbox has no stager, or takes several messages")
@@ -401,97 +332,3 @@ func (g *group) settleFailed(ctx context.Context) {
 		g.ended[f.no] = true
 	}
 }
-
-// sharedTx is a connection whose transaction several handlers share. What stands
-// between two handlers travels with the next one's first statement.
-type sharedTx struct {
-	conn    *pgx.Conn
-	head    []string
-	touched bool // a statement may have changed settings of the transaction
-}
-
-// changesSettings finds statements that change settings, or may do so out of sight (DO, CALL).
-var changesSettings = regexp.MustCompile(`(?is)(?:^|;)(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:set|reset|do|call)\b|set_config`) //nolint:gochecknoglobals // compiled once
-
-// flush sends what is to be sent before a statement that cannot travel in a batch.
-func (s *sharedTx) flush(ctx context.Context, sql string) error {
-	s.touched = s.touched || changesSettings.MatchString(sql)
-	if len(s.head) == 0 {
-		return nil
-	}
-	return s.with(ctx, &pgx.Batch{}).Close()
-}
-
-// with sends a batch behind what is to be sent before, and gives the results of the batch.
-func (s *sharedTx) with(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	all := &pgx.Batch{}
-	for _, sql := range s.head {
-		all.Queue(sql)
-	}
-	n := len(s.head)
-	s.head = nil
-	all.QueuedQueries = append(all.QueuedQueries, b.QueuedQueries...)
-	results := s.conn.SendBatch(ctx, all)
-	for range n {
-		if _, err := results.Exec(); err != nil {
-			break // every later result gives this error
-		}
-	}
-	return results
-}
-
-// Exec sends what is to be sent before along with a statement that has arguments.
-func (s *sharedTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	if len(s.head) > 0 && len(args) > 0 && !execMode(args[0]) {
-		s.touched = s.touched || changesSettings.MatchString(sql)
-		b := &pgx.Batch{}
-		b.Queue(sql, args...)
-		results := s.with(ctx, b)
-		tag, err := results.Exec()
-		if cerr := results.Close(); err == nil {
-			err = cerr
-		}
-		return tag, err
-	}
-	if err := s.flush(ctx, sql); err != nil {
-		return pgconn.CommandTag{}, err
-	}
-	return s.conn.Exec(ctx, sql, args...)
-}
-
-// execMode reports arguments that are the connection's matter.
-func execMode(arg any) bool {
-	switch arg.(type) {
-	case pgx.QueryExecMode, pgx.QueryResultFormats, pgx.QueryResultFormatsByOID:
-		return true
-	}
-	return false
-}
-
-// Query runs a query as in pgx.
-func (s *sharedTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if err := s.flush(ctx, sql); err != nil {
-		return nil, err
-	}
-	return s.conn.Query(ctx, sql, args...)
-}
-
-// QueryRow runs a query for one row as in pgx.
-func (s *sharedTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	if err := s.flush(ctx, sql); err != nil {
-		return brokenRow{err}
-	}
-	return s.conn.QueryRow(ctx, sql, args...)
-}
-
-// SendBatch sends a batch as in pgx.
-func (s *sharedTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	for _, q := range b.QueuedQueries {
-		s.touched = s.touched || changesSettings.MatchString(q.SQL)
-	}
-	return s.with(ctx, b)
-}
-
-type brokenRow struct{ err error }
-
-func (r brokenRow) Scan(...any) error { return r.err }

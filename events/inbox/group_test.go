@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/events/inbox"
@@ -139,6 +140,28 @@ func TestGroup_BrokenTransactionIsDeliveredSingly(t *testing.T) {
 	f.eventually("nine, and one in the dead letters", func() bool { return f.applied() == 10 && len(f.dead()) == 1 })
 	if d := f.dead()[0]; d.BusinessKey != "K-5" || d.Attempts != 4 {
 		t.Errorf("got %s after %d attempts", d.BusinessKey, d.Attempts)
+	}
+}
+
+// A deadlock over what a group holds is nobody's failed attempt.
+func TestGroup_ContentionIsNoAttempt(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	var failed, retried atomic.Int64
+	var all []events.Record
+	for n := 1; n <= 10; n++ {
+		all = append(all, f.created(fmt.Sprintf("K-%d", n%3), n))
+	}
+	f.blocked(func(ctx context.Context, tx *outbox.Tx, m events.Received) error {
+		if m.Metadata.Sequence == 5 && failed.Add(1) == 1 {
+			_, err := tx.Exec(ctx, `DO $$ BEGIN RAISE EXCEPTION 'as if' USING ERRCODE = '40P01'; END $$`)
+			return err
+		}
+		return apply(ctx, tx, m)
+	}, all, func(c *inbox.Config) { c.Hooks.Retrying = func(string, int, time.Duration, error) { retried.Add(1) } })
+	f.eventually("all messages", func() bool { return f.applied() == 11 })
+	if failed.Load() != 2 || retried.Load() != 0 {
+		t.Errorf("handled %d times, %d attempts counted as failed, want 2 and none", failed.Load(), retried.Load())
 	}
 }
 

@@ -101,8 +101,14 @@ func TestWork_Quarantine(t *testing.T) {
 		t.Fatalf("quarantine %+v", q)
 	}
 	first, second := strconv.FormatInt(q.Items[0].Row, 10), strconv.FormatInt(q.Items[1].Row, 10)
-	decode[struct{ Row int64 }](t, env, ExitDone, "work", "retry", first, "--reason", "fixed")
-	decode[struct{ Row int64 }](t, env, ExitDone, "work", "drop", second, "--reason", "not needed")
+	decode[struct {
+		Row    int64
+		Action string
+	}](t, env, ExitDone, "work", "retry", first, "--reason", "fixed")
+	decode[struct {
+		Row    int64
+		Action string
+	}](t, env, ExitDone, "work", "drop", second, "--reason", "not needed")
 	if code, _, errs := run(env, "work", "drop", second, "--reason", "x"); code != ExitMissing || !strings.Contains(errs, "no such item") {
 		t.Errorf("a second drop: %d %s", code, errs)
 	}
