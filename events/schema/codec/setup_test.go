@@ -18,11 +18,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/deadletter"
 	"github.com/vitrip/journeyman/events/eventstest"
 	"github.com/vitrip/journeyman/events/inbox"
 	"github.com/vitrip/journeyman/events/kafka"
 	"github.com/vitrip/journeyman/events/schema/codec"
 	"github.com/vitrip/journeyman/events/schema/registry"
+	"github.com/vitrip/journeyman/events/seal"
 	"github.com/vitrip/journeyman/internal/postgres/pgtest"
 	"github.com/vitrip/journeyman/outbox"
 )
@@ -38,8 +40,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// secret are keys of encryption.
+type secret struct{}
+
+func (secret) Current() (string, error)   { return "k1", nil }
+func (secret) Key(string) ([]byte, error) { return make([]byte, seal.KeySize), nil }
+
 const catalogYAML = `
 domains: [test]
+encryption: {saga: end_to_end}
 messages:
   - type: test.booking.confirmed
     class: domain
@@ -176,7 +185,7 @@ func setup(t *testing.T) *fixture {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	f := &fixture{T: t, ctx: ctx, pool: pgtest.Pool(t), cat: parse(t, catalogYAML), desk: inbox.NewDesk("journeyman")}
-	for _, migrate := range []func(context.Context, outbox.Beginner, string) error{outbox.Migrate, inbox.Migrate} {
+	for _, migrate := range []func(context.Context, outbox.Beginner, string) error{outbox.Migrate, inbox.Migrate, deadletter.Migrate} {
 		if err := migrate(ctx, f.pool, "journeyman"); err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +210,7 @@ func setup(t *testing.T) *fixture {
 	if f.consumer, err = codec.New(ctx, codec.Config{Catalog: f.cat, Registry: asks}); err != nil {
 		t.Fatal(err)
 	}
-	if f.stage, err = outbox.NewStager(outbox.Config{Catalog: f.cat, Producer: "tester", Instance: "tester-1", Env: "test", Schemas: f.producer, Codec: f.producer}); err != nil {
+	if f.stage, err = outbox.NewStager(outbox.Config{Catalog: f.cat, Producer: "tester", Instance: "tester-1", Env: "test", Schemas: f.producer, Codec: f.producer, Keys: secret{}}); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -270,7 +279,7 @@ func (g *got) all() []events.Received {
 
 func (f *fixture) consume(h inbox.Handler, edit ...func(*inbox.Config)) (stop func()) {
 	f.Helper()
-	cfg := inbox.Config{Group: "view", Catalog: f.cat, Codec: f.consumer, Concurrency: 4, Sweep: 20 * time.Millisecond, CommitEvery: 20 * time.Millisecond}
+	cfg := inbox.Config{Group: "view", Catalog: f.cat, Codec: f.consumer, Keys: secret{}, Concurrency: 4, Sweep: 20 * time.Millisecond, CommitEvery: 20 * time.Millisecond}
 	for _, e := range edit {
 		e(&cfg)
 	}
