@@ -114,8 +114,9 @@ const groupLockWait = 100 * time.Millisecond
 func (g *group) enter(ctx context.Context) error {
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
-	// A statement for several rows that was planned while the table was small would read all of it for ever after: plans are kept.
-	b.Queue("SELECT set_config('lock_timeout', $1, true), set_config('enable_seqscan', 'off', true)", fmt.Sprintf("%dms", min(groupLockWait, g.r.cfg.LockTimeout).Milliseconds()))
+	// A statement for several rows that was planned while the table was small would read all of it for ever after: plans are kept. One
+	// that cannot do without a sequential scan counts as so dear then that it would be compiled each time, for milliseconds: no JIT.
+	b.Queue("SELECT set_config('lock_timeout', $1, true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)", fmt.Sprintf("%dms", min(groupLockWait, g.r.cfg.LockTimeout).Milliseconds()))
 	ids, instances := make([]string, len(g.all)), make([]int64, len(g.all))
 	for i, m := range g.all {
 		ids[i], instances[i] = m.t.meta.OperationID, m.t.meta.ProcessInstanceKey
@@ -128,6 +129,7 @@ func (g *group) enter(ctx context.Context) error {
 	}
 	g.r.store.QueueUsedBy(b, g.r.cluster, instances, g.used)
 	b.Queue("SET LOCAL enable_seqscan TO DEFAULT")
+	b.Queue("SET LOCAL jit TO DEFAULT")
 	g.r.enterEnd(b)
 	return g.conn.SendBatch(ctx, b).Close()
 }
@@ -289,7 +291,8 @@ func (g *group) commit(ctx context.Context) error {
 		rollback(context.WithoutCancel(ctx), g.conn)
 		return nil
 	}
-	b.Queue("SET LOCAL enable_seqscan TO off") // as in enter
+	// As in enter; the floor of outbox_key is such a statement. The plans need not depend on how many there are.
+	b.Queue("SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)")
 	if len(drop) > 0 {
 		g.r.store.QueueUnclaim(b, drop)
 	}

@@ -86,7 +86,8 @@ func (s *Sender) write(ctx context.Context, acked []Queued, failed []failure) er
 	q := s.cfg.Queue.q
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
-	b.Queue("SET LOCAL enable_seqscan TO off") // plans are kept: one made while the table was short would read all of it for ever after
+	// Plans are kept: one made while the table was short would read all of it for ever after. Nor is one made anew for each number of ids.
+	b.Queue("SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)")
 	if len(acked) > 0 {
 		byRev := map[int32][]int64{} // nearly all have the first
 		for _, c := range acked {
