@@ -75,7 +75,7 @@ type Config struct {
 	Concurrency   int    // handlers at once; needs as many pool connections
 	Name          string // worker name shown by the engine; "" = "journeyman"
 	Schema        string // PostgreSQL schema; "" = "journeyman"
-	Group         int    // most jobs of fast transactional handlers that share a transaction (path rule 26); 1 = none do, 0 = 16
+	Group         int    // most jobs of fast transactional handlers that share a transaction (path rule 26); 1 = none do, 0 = 32
 	Tenants       []string
 	PollOnly      bool // no job streams for any type; see the option of the same name for one type
 
@@ -127,7 +127,7 @@ func (c Config) withDefaults() Config {
 		c.Name = "journeyman"
 	}
 	if c.Group == 0 {
-		c.Group = 16
+		c.Group = 32
 	}
 	if c.Schema == "" {
 		c.Schema = postgres.DefaultSchema

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"runtime"
 	"slices"
 
 	"go.opentelemetry.io/otel/trace"
@@ -17,9 +18,10 @@ type waiter struct {
 	done  chan result // what came of it, once taken
 }
 
-// together says whether a job may share a transaction with others of this one's kind (path rule 26): batch handlers with jobs of
-// their type, fast transactional handlers with each other.
-func (w *Worker) together(h *held) bool {
+// mayShare says whether a job may ever share a transaction with others of this one's kind (path rule 26): batch handlers with jobs
+// of their type, fast transactional handlers with each other. Whether its type is fast is asked when there is a slot: a backlog that
+// arrived before the type was judged goes in groups too.
+func (w *Worker) mayShare(h *held) bool {
 	s := w.rt.mux.forward[h.job.Type]
 	switch {
 	case s == nil, s.shape != shapeTx, s.opt.control, h.varsErr != nil, w.cfg.Group == 1 && s.batch == nil:
@@ -27,7 +29,37 @@ func (w *Worker) together(h *held) bool {
 	case h.attempts.Deaths > 0 && !rule.Off(7):
 		return false
 	}
-	return s.batch != nil || w.rt.paces[h.job.Type].shares()
+	return true
+}
+
+// shares says whether a job of h's type would take others along now.
+func (w *Worker) shares(h *held) bool {
+	return w.rt.mux.forward[h.job.Type].batch != nil || w.rt.paces[h.job.Type].shares()
+}
+
+// lanesOf is how many shared transactions are under way at once: one for each processor, two at least, at most half the slots. Fewer
+// are fuller, and the statements of a handler wait less behind the long last round trips of the others.
+func lanesOf(concurrency int) int {
+	return min(concurrency, max(2, min(concurrency/2, runtime.GOMAXPROCS(0))))
+}
+
+// takeSlot waits for a job's slots, and before that for a lane when it may share and would take others along. release gives them back.
+func (w *Worker) takeSlot(ctx context.Context, h *held, share bool, slots int64) (release func(), err error) {
+	lanes := int64(0)
+	if share && w.shares(h) {
+		if err := w.lanes.Acquire(ctx, 1); err != nil {
+			return func() {}, err
+		}
+		lanes = 1
+	}
+	if err := w.slots.Acquire(ctx, slots); err != nil {
+		w.lanes.Release(lanes)
+		return func() {}, err
+	}
+	return func() {
+		w.slots.Release(slots)
+		w.lanes.Release(lanes)
+	}, nil
 }
 
 // queue makes a job known as one that waits. The context ends when it is taken.
@@ -58,18 +90,41 @@ func (w *Worker) board(wt *waiter, slot bool) (taken bool, mates []*waiter) {
 	most := w.cfg.Group - 1
 	if s.batch != nil {
 		most = s.most - 1
-	} else if e := w.rt.paces[wt.h.job.Type].expect(); e > 0 {
-		most = min(most, int(w.cfg.groupBudget/e)-1) // more would be claimed for nothing
+	} else {
+		p := w.rt.paces[wt.h.job.Type]
+		if !p.shares() {
+			return false, nil
+		}
+		if e := p.expect(); e > 0 {
+			most = min(most, int(w.cfg.groupBudget/e)-1) // more would be claimed for nothing
+		}
 	}
-	w.waiting = slices.DeleteFunc(w.waiting, func(o *waiter) bool {
-		if len(mates) >= most || (s.batch != nil) != (w.rt.mux.forward[o.h.job.Type].batch != nil) || s.batch != nil && o.h.job.Type != wt.h.job.Type {
-			return false
+	if most < 1 {
+		return false, nil
+	}
+	fits := map[string]bool{wt.h.job.Type: true} // by job type
+	rest := w.waiting[:0]
+	for i, o := range w.waiting {
+		if len(mates) == most {
+			rest = append(rest, w.waiting[i:]...)
+			break
+		}
+		t := o.h.job.Type
+		ok, seen := fits[t]
+		if !seen {
+			ok = s.batch == nil && w.rt.mux.forward[t].batch == nil && w.rt.paces[t].shares()
+			fits[t] = ok
+		}
+		if !ok {
+			rest = append(rest, o)
+			continue
 		}
 		o.taken = true
 		o.leave()
 		mates = append(mates, o)
-		return true
-	})
+	}
+	clear(w.waiting[len(rest):])
+	w.waiting = rest
 	return false, mates
 }
 

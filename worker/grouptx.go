@@ -48,6 +48,7 @@ type group struct {
 	conn *pgx.Conn
 	gc   *groupConn
 	all  []*mate
+	at   string          // savepoint of the handler that runs; "" = the first
 	used map[int64]int64 // bytes completed by process instance, those of earlier mates included
 }
 
@@ -152,8 +153,11 @@ func (g *group) runEach() error {
 	start := time.Now()
 	for i, m := range g.all {
 		p := g.r.paces[m.t.meta.Type]
-		if i > 0 && (g.gc.touched || time.Since(start)+p.expect() > g.r.cfg.groupBudget) {
+		if i > 0 && (g.gc.touched || time.Since(start)+p.most() > g.r.cfg.groupBudget) {
 			m.drop = m.claim.Won
+			if m.drop && !g.gc.touched {
+				m.res.kind = later
+			}
 			continue
 		}
 		end, ok := g.admit(m)
@@ -250,16 +254,21 @@ func (g *group) write(m *mate, w write, end *outcome.Error) bool {
 	return true
 }
 
-// between puts the end of a handler's savepoint before the next statement.
+// between puts the end of a handler's savepoint before the next statement. One that is kept is not released by itself: the next one
+// nests in it, and the release of the first ends them all. It is half the statements.
 func (g *group) between(keep bool) {
 	switch {
 	case len(g.gc.head) > 0: // it sent nothing
 	case !keep:
-		g.gc.head = append(g.gc.head, "ROLLBACK TO SAVEPOINT "+savepoint)
+		g.gc.head = append(g.gc.head, "ROLLBACK TO SAVEPOINT "+cmp.Or(g.at, savepoint))
 	case !rule.Off(26):
-		g.gc.head = append(g.gc.head, "RELEASE SAVEPOINT "+savepoint, "SAVEPOINT "+savepoint)
+		g.at = nextSavepoint
+		g.gc.head = append(g.gc.head, "SAVEPOINT "+nextSavepoint)
 	}
 }
+
+// nextSavepoint is the name of all savepoints of a group but the first; a name means the innermost.
+const nextSavepoint = "journeyman_next"
 
 // keysOf lists the keys that a mate's part will lock.
 func (g *group) keysOf(m *mate, msgs []events.Message) []string {

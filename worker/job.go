@@ -20,13 +20,13 @@ func (w *Worker) work(drain, hard context.Context, h *held) {
 	}
 	leave := w.handBack // while it is untouched; a twin is only left
 	free := w.breaker(h.job.Type).waits(drain, h.probe)
-	singly := alone
+	singly, late := alone, false
 	for {
 		turn, wt := free, (*waiter)(nil)
-		if !singly && w.together(h) {
+		if !singly && w.mayShare(h) {
 			turn, wt = w.queue(free, h)
 		}
-		err := w.slots.Acquire(turn, slots)
+		release, err := w.takeSlot(turn, h, wt != nil, slots)
 		slot := err == nil && free.Err() == nil // both may have been ready
 		var res result
 		var taken bool
@@ -37,18 +37,18 @@ func (w *Worker) work(drain, hard context.Context, h *held) {
 		}
 		switch {
 		case taken:
-			if err == nil {
-				w.slots.Release(slots)
-			}
+			release()
 			res = <-wt.done
-			if res.kind == apart {
+			switch {
+			case res.kind == later && !late:
+				late = true // once: its turn may come last again
+				continue
+			case res.kind == apart || res.kind == later:
 				singly = true
 				continue
 			}
 		case !slot:
-			if err == nil {
-				w.slots.Release(slots)
-			}
+			release()
 			leave(hard, h)
 			return
 		default:
@@ -57,10 +57,10 @@ func (w *Worker) work(drain, hard context.Context, h *held) {
 			if len(mates) > 0 {
 				res = w.runTogether(hard, wt, mates)
 			}
-			if res.kind == apart {
+			if res.kind == apart || res.kind == later {
 				res = w.run(hard, h, alone)
 			}
-			w.slots.Release(slots)
+			release()
 			spent = time.Since(time.Unix(0, h.slotAt.Swap(0)))
 		}
 		if res.unsent {
@@ -108,8 +108,12 @@ func asError(e *outcome.Error) error {
 
 // taskOf makes the task of a job, without its input. With an error it says only who it is.
 func (w *Worker) taskOf(h *held) (*task, error) {
-	t := &task{job: true, probe: true, owner: uuid(), received: h.attempts.ReceivedAt}
+	t := &task{job: true, probe: true, received: h.attempts.ReceivedAt}
 	t.meta = Meta{Key: h.job.Key, Type: h.job.Type, Cluster: w.rt.cluster, ProcessID: h.job.ProcessID, ProcessInstanceKey: h.job.ProcessInstanceKey, ElementID: h.job.ElementID, ElementInstanceKey: h.job.ElementInstanceKey, Retries: h.job.Retries}
+	s := w.rt.mux.forward[h.job.Type]
+	if s == nil || s.shape == shapeExternal { // others have no lease
+		t.owner = uuid()
+	}
 	if h.varsErr != nil {
 		return t, h.varsErr
 	}
@@ -119,7 +123,7 @@ func (w *Worker) taskOf(h *held) (*task, error) {
 	}
 	t.meta.Deadline = h.deadline()
 	t.meta.Attempt = h.attempts.Runs + 1
-	if s := w.rt.mux.forward[h.job.Type]; s != nil {
+	if s != nil {
 		t.spec, t.control = s, s.opt.control
 	}
 	return t, nil

@@ -10,6 +10,7 @@ import (
 const (
 	paceWindow = 64
 	paceEnough = 16                    // runs before a type is judged
+	paceEvery  = 8                     // runs between two judgements
 	paceFast   = 5 * time.Millisecond  // p95 of the handler, under which the type may share
 	groupMost  = 50 * time.Millisecond // of all handlers of one transaction
 	singlyFor  = time.Minute           // after a deadlock or a split
@@ -20,7 +21,9 @@ type pace struct {
 	mu      sync.Mutex
 	ring    [paceWindow]time.Duration
 	n       int
+	skip    int // runs that do not count: each connection's first, which prepares the handler's statements
 	p95     time.Duration
+	mean    time.Duration
 	singly  time.Time // until then its jobs run singly
 	never   bool      // its handler changes settings of the transaction
 	grouped int64     // jobs that ended in a shared transaction
@@ -30,14 +33,23 @@ type pace struct {
 func (p *pace) record(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.skip > 0 {
+		p.skip--
+		return
+	}
 	p.ring[p.n%paceWindow] = d
 	p.n++
-	if p.n%paceEnough != 0 {
+	if p.n < paceEnough || p.n%paceEvery != 0 {
 		return
 	}
 	have := slices.Clone(p.ring[:min(p.n, paceWindow)])
 	slices.Sort(have)
 	p.p95 = have[(len(have)*95-1)/100]
+	sum := time.Duration(0)
+	for _, d := range have {
+		sum += d
+	}
+	p.mean = sum / time.Duration(len(have))
 }
 
 // shares reports whether the type's jobs may share a transaction now.
@@ -47,10 +59,18 @@ func (p *pace) shares() bool {
 	return p.n >= paceEnough && p.p95 < paceFast && !p.never && !time.Now().Before(p.singly)
 }
 
-func (p *pace) expect() time.Duration {
+// most is what one more run takes at most, near enough.
+func (p *pace) most() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.p95
+}
+
+// expect is what one more run takes: the mean, as what counts is the sum of many.
+func (p *pace) expect() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mean
 }
 
 func (p *pace) split() {

@@ -71,7 +71,7 @@ func NewRuntime(pool *pgxpool.Pool, mux *Mux, cfg Config, cluster string) (*Runt
 		return nil, err
 	}
 	for t, s := range mux.forward {
-		r.plans[t], r.paces[t] = planOf(s.in), &pace{}
+		r.plans[t], r.paces[t] = planOf(s.in), &pace{skip: cfg.Concurrency}
 	}
 	host, _ := os.Hostname()
 	r.process = dedup.Process{ID: uuid(), Name: fmt.Sprintf("%s@%s/%d", cfg.Name, host, os.Getpid())}
@@ -153,6 +153,7 @@ const (
 	dropped                    // not ours to answer
 	again                      // the fate of a commit is unknown (internal)
 	apart                      // nothing was done in the shared transaction: run it singly
+	later                      // the shared transaction's budget was used up before its turn: with the next one
 )
 
 // notStarted is a failure of the database before anything was tried: an outage must not use up a job's retries.

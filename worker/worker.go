@@ -28,6 +28,7 @@ type Worker struct {
 	tracer trace.Tracer
 
 	slots  *semaphore.Weighted // Concurrency; a job that must run alone takes all of them (path rule 7)
+	lanes  *semaphore.Weighted // shared transactions, see lanesOf
 	active atomic.Int64        // jobs received and not done, never above MaxJobsActive
 
 	mu   sync.Mutex
@@ -70,7 +71,7 @@ func newWorker(conn gateway, pool *pgxpool.Pool, mux *Mux, cfg Config) (*Worker,
 		return nil, err
 	}
 	w := &Worker{rt: rt, conn: conn, cfg: cfg, tracer: cfg.TracerProvider.Tracer(tracerName), held: map[*held]struct{}{}, free: make(chan struct{}, 1), force: make(chan struct{})}
-	w.slots = semaphore.NewWeighted(int64(cfg.Concurrency))
+	w.slots, w.lanes = semaphore.NewWeighted(int64(cfg.Concurrency)), semaphore.NewWeighted(int64(lanesOf(cfg.Concurrency)))
 	w.breakers = map[string]*breaker{}
 	for _, t := range mux.Types() {
 		w.intakes = append(w.intakes, newIntake(t))
