@@ -77,7 +77,7 @@ func (s *Store) QueueRecord(b *pgx.Batch, r Record) {
 	if r.JobEnds {
 		ends = c.JobKey
 	}
-	b.Queue(s.rec.record, c.OperationID, r.Fence, c.Tenant, c.BusinessKey, c.JobType, c.SagaID, c.Fingerprint.Sum, list(c.Fingerprint.Fields), doc(c.Input), doc(c.Meta),
+	b.Queue(s.rec.record, c.OperationID, r.Fence, c.Tenant, c.BusinessKey, c.JobType, c.SagaID, c.Fingerprint.Sum, arrayText(c.Fingerprint.Fields), doc(c.Input), doc(c.Meta),
 		c.Cluster, c.JobKey, c.ProcessInstanceKey, c.ElementInstanceKey, c.ElementID, c.UndoType, c.Policy, string(o.Class), o.Reason, o.Code, o.Message, doc(o.Variables),
 		Hash(o), len(o.Variables), r.For, r.keep(), rule.Off(20), ends)
 }
@@ -116,6 +116,11 @@ func (s *Store) QueueRecordAll(b *pgx.Batch, cluster string, rs []Record) {
 // arrayText is a list of texts as PostgreSQL spells an array, for lists of different lengths in one parameter.
 func arrayText(list []string) string {
 	var b strings.Builder
+	n := 2
+	for _, s := range list {
+		n += len(s) + 3
+	}
+	b.Grow(n)
 	b.WriteByte('{')
 	for i, s := range list {
 		if i > 0 {

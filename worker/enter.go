@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/rs/zerolog"
 
 	"github.com/vitrip/journeyman/dedup"
 	"github.com/vitrip/journeyman/events"
@@ -190,12 +191,17 @@ func (r *Runtime) replay(ctx context.Context, conn *pgx.Conn, t *task, op dedup.
 		return result{kind: dropped, reason: "answered before"}
 	}
 	b := &pgx.Batch{}
+	// The outcome is on the disk. What a crash of the server could take back is only that it is told again: the job's time-out brings
+	// that about as well.
+	b.Queue("SET LOCAL synchronous_commit TO off")
 	q := r.queue.Queue(b, t.command(op.Outcome))
 	r.store.QueueDropAttempts(b, t.meta.Cluster, t.meta.Key)
 	f, err := commit(ctx, conn, b, t.meta.OperationID)
 	switch f {
 	case committed:
-		r.taskLog(t).Info().Str("class", string(op.Class)).Msg("repeat answered with the stored outcome")
+		if r.log.GetLevel() <= zerolog.InfoLevel {
+			r.taskLog(t).Info().Str("class", string(op.Class)).Msg("repeat answered with the stored outcome")
+		}
 		r.sendNow(ctx, q)
 		return result{kind: answered, queued: q, left: op.Outcome, err: o2err(op.Outcome)}
 	case notCommitted:
