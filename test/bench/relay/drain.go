@@ -60,9 +60,11 @@ func (b *bench) readAndDelete(ctx context.Context, rows int) (float64, error) {
 	}
 	defer conn.Exec(ctx, `RESET synchronous_commit`) //nolint:errcheck // the run is over
 	began := time.Now()
+	shard, id := int16(-1), int64(0) // of the last row read: what was deleted is not crossed again
 	for left := rows; left > 0; {
 		res, err := conn.Query(ctx, `
-			SELECT shard, id, event_id::text, topic, business_key, seq, headers, body, occurred_at, created_at FROM journeyman.outbox ORDER BY shard, id LIMIT $1`, batch)
+			SELECT shard, id, event_id::text, topic, business_key, seq, headers, body, occurred_at, created_at FROM journeyman.outbox
+			WHERE (shard, id) > ($2, $3) ORDER BY shard, id LIMIT $1`, batch, shard, id)
 		if err != nil {
 			return 0, err
 		}
@@ -84,6 +86,7 @@ func (b *bench) readAndDelete(ctx context.Context, rows int) (float64, error) {
 		shards, ids := make([]int16, len(list)), make([]int64, len(list))
 		for i, r := range list {
 			shards[i], ids[i] = r.shard, r.id
+			shard, id = r.shard, r.id
 		}
 		tag, err := conn.Exec(ctx, `DELETE FROM journeyman.outbox o USING unnest($1::smallint[], $2::bigint[]) k(shard, id) WHERE o.shard = k.shard AND o.id = k.id`, shards, ids)
 		if err != nil {
