@@ -28,6 +28,7 @@ type floors struct {
 	horizon int64
 	decided int64
 	next    time.Time
+	since   int // rows seen since the horizon was last asked for
 	forget  time.Time
 }
 
@@ -35,6 +36,7 @@ type floor struct{ fence, id int64 }
 
 const (
 	floorEvery  = time.Second
+	floorRows   = 2000 // a backlog leaves dead entries faster than a second goes by
 	floorForget = time.Minute
 )
 
@@ -79,10 +81,11 @@ func (f *floors) learn(ctx context.Context, r *Relay, list []int16, rows []stage
 	for _, row := range rows {
 		f.top = max(f.top, row.id)
 	}
-	if now := time.Now(); now.Before(f.next) || f.top == f.asked && f.horizon == 0 {
+	f.since += len(rows)
+	if now := time.Now(); now.Before(f.next) && f.since < floorRows || f.top == f.asked && f.horizon == 0 {
 		return nil
 	}
-	f.next = time.Now().Add(floorEvery)
+	f.next, f.since = time.Now().Add(floorEvery), 0
 	var xid, xmin int64
 	if err := r.db.QueryRow(ctx, r.sql.horizon).Scan(&xid, &xmin); err != nil {
 		return err

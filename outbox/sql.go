@@ -4,7 +4,7 @@ import "strings"
 
 // statements holds every statement of the package, rendered once for a schema.
 type statements struct {
-	lockKeys, insert, insertAll, seq string
+	lockKeys, insert, insertAll, stageOne, seq string
 
 	beat, leave, live, renew, claim, release  string
 	scan, horizon, ack, ackUnlogged           string
@@ -56,6 +56,16 @@ func render(schema string) statements {
 				coalesce((SELECT seq FROM {{schema}}.outbox_key WHERE business_key = $7), 0) - $11::bigint,
 				coalesce($12::timestamptz, t.at), t.at
 			FROM (SELECT {{schema}}.now() AS at OFFSET 0) t`),
+		// lockKeys and insert in one, for the one message of a transaction. The key's row is locked before the time is read and the id
+		// drawn: both come after k in the join.
+		stageOne: r(`
+			WITH f AS MATERIALIZED (SELECT seq, turn FROM {{schema}}.outbox_key_floor WHERE pg_current_xact_id() IS NOT NULL),
+			k AS (
+				INSERT INTO {{schema}}.outbox_key AS k (business_key, seq, turn) SELECT $7::text, f.seq + 1, f.turn + 1 FROM f
+				ON CONFLICT (business_key) DO UPDATE SET seq = k.seq + 1, turn = k.turn + 1, idle_since = NULL RETURNING k.seq)
+			INSERT INTO {{schema}}.outbox (shard, event_id, type, version, class, topic, business_key, operation_id, headers, body, seq, occurred_at, created_at)
+			SELECT $1::smallint, $2::uuid, $3::text, $4::int, $5::text, $6::text, $7::text, $8::text, $9::text[], $10::bytea, k.seq, coalesce($11::timestamptz, t.at), t.at
+			FROM k CROSS JOIN LATERAL (SELECT {{schema}}.now() AS at WHERE k.seq IS NOT NULL OFFSET 0) t`),
 		// The same for several, in the order given; headers as text of an array.
 		insertAll: r(`
 			WITH t AS MATERIALIZED (SELECT {{schema}}.now() AS at)

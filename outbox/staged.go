@@ -73,6 +73,9 @@ func (s *Stager) QueueStaged(b *pgx.Batch, staged []*Staged, keys ...string) err
 	if len(count) == 0 {
 		return nil
 	}
+	if n == 1 && len(count) == 1 && s.queueOne(b, staged) {
+		return nil
+	}
 	s.lock(b, count)
 	if chained {
 		var all []row
@@ -109,6 +112,24 @@ func (s *Stager) QueueStaged(b *pgx.Batch, staged []*Staged, keys ...string) err
 		s.queueShed(b, st.origin, sheds[i])
 	}
 	return nil
+}
+
+// queueOne adds a transaction's only message with its only key in one statement, if nothing special is asked of it.
+func (s *Stager) queueOne(b *pgx.Batch, staged []*Staged) bool {
+	for _, st := range staged {
+		for _, r := range st.rows {
+			if !plain(r.entry) || rule.Off(21) {
+				return false
+			}
+			var at any
+			if !r.OccurredAt.IsZero() {
+				at = r.OccurredAt
+			}
+			b.Queue(s.sql.stageOne, events.Shard(r.BusinessKey), r.id, r.Type, r.Version, string(r.entry.Class), r.entry.Topic, r.BusinessKey, st.origin.OperationID, r.headers, r.body, at)
+			return true
+		}
+	}
+	return false
 }
 
 // lock draws the xid and locks the key rows, sorted (path rule 21).
