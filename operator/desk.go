@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/vitrip/journeyman/internal/postgres"
+	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/zeebe"
 	"github.com/vitrip/journeyman/zeebe/rest"
 )
@@ -27,11 +28,19 @@ type Config struct {
 	Stager Stager
 	// Sagas closes sagas that were left to a person; nil = [Desk.RemediateSaga] is refused.
 	Sagas Remediator
+	// Archive holds days of the event log that the database has dropped (events/archive.Reader); nil = their events are missing
+	// from timelines, which say so.
+	Archive Archive
 	// BeginWithin is when a saga that has not begun, or is past its deadline undecided, counts as stuck; 0 = one minute.
 	BeginWithin time.Duration
 	// UndoWithin is when an undo that has not ended counts as stuck; 0 = ten minutes.
 	UndoWithin time.Duration
 	Log        zerolog.Logger
+}
+
+// Archive reads the event log's archive in order. *archive.Reader is one.
+type Archive interface {
+	Rows(ctx context.Context, after outbox.LogCursor, until time.Time, fn func(outbox.Logged) error) error
 }
 
 // Desk shows and acts. It is safe for concurrent use and starts no goroutines.

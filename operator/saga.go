@@ -179,7 +179,7 @@ func (d *Desk) Saga(ctx context.Context, id string) (Saga, error) {
 	if s.Elements == nil {
 		s.Elements = []Element{}
 	}
-	if s.Timeline, err = d.timeline(ctx, s); err != nil {
+	if s.Timeline, err = d.timeline(ctx, &s); err != nil {
 		return s, fmt.Errorf("saga %s: %w", id, err)
 	}
 	return s, nil

@@ -31,10 +31,15 @@ const (
 )
 
 // timeline puts what saga row, operations, ledger, event log, command queue, engine and audit know on one axis, oldest first.
-func (d *Desk) timeline(ctx context.Context, s Saga) ([]Moment, error) {
+func (d *Desk) timeline(ctx context.Context, s *Saga) ([]Moment, error) {
 	all := sagaMoments(s.SagaRow)
+	archived, err := d.archivedMoments(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, archived...)
 	for _, part := range []func(context.Context, Saga) ([]Moment, error){d.operationMoments, d.eventMoments, d.commandMoments, d.auditMoments} {
-		some, err := part(ctx, s)
+		some, err := part(ctx, *s)
 		if err != nil {
 			return nil, err
 		}
