@@ -191,9 +191,11 @@ func (r *Runtime) replay(ctx context.Context, conn *pgx.Conn, t *task, op dedup.
 		return result{kind: dropped, reason: "answered before"}
 	}
 	b := &pgx.Batch{}
-	// The outcome is on the disk. What a crash of the server could take back is only that it is told again: the job's time-out brings
-	// that about as well.
-	b.Queue("SET LOCAL synchronous_commit TO off")
+	if op.Class == outcome.Success {
+		// The outcome is on the disk. What a crash of the server could take back is only that it is told again: the job's time-out
+		// brings that about as well. A refusal's command waits, as its acknowledgement is to be remembered (path rule 5).
+		b.Queue("SET LOCAL synchronous_commit TO off")
+	}
 	q := r.queue.Queue(b, t.command(op.Outcome))
 	r.store.QueueDropAttempts(b, t.meta.Cluster, t.meta.Key)
 	f, err := commit(ctx, conn, b, t.meta.OperationID)
