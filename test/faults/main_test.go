@@ -11,6 +11,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if is, err := asMember(); is {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	code := pgtest.Main(m)
 	if code == 0 {
 		if err := goleak.Find(); err != nil {

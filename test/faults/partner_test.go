@@ -2,7 +2,9 @@ package faults
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -12,6 +14,7 @@ import (
 type answer struct {
 	status int
 	body   []byte
+	wait   string // Retry-After
 
 	OperationID string `json:"operation_id"`
 	State       string `json:"state"`
@@ -53,23 +56,34 @@ func (s *stage) cancel(operation string) answer {
 // call makes one request. header holds names and values in turn.
 func (s *stage) call(method, path string, body []byte, header ...string) answer {
 	s.Helper()
-	req, err := http.NewRequestWithContext(s.ctx, method, s.api+path, bytes.NewReader(body))
+	a, err := s.ask(s.ctx, method, path, body, header...)
 	s.must(err)
+	return a
+}
+
+// ask is call for goroutines that are not the test's.
+func (s *stage) ask(ctx context.Context, method, path string, body []byte, header ...string) (a answer, err error) {
+	base := s.apis[s.asked.Add(1)%uint64(len(s.apis))]
+	req, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
+	if err != nil {
+		return a, err
+	}
 	req.Header.Set("Authorization", "Bearer token-"+tenant)
 	req.Header.Set("Content-Type", "application/json")
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
 	res, err := s.http.Do(req)
-	s.must(err)
-	defer res.Body.Close() //nolint:errcheck // read only
-	a := answer{status: res.StatusCode}
-	a.body, err = io.ReadAll(io.LimitReader(res.Body, 1<<20))
-	s.must(err)
-	if len(a.body) > 0 {
-		if err := json.Unmarshal(a.body, &a); err != nil {
-			s.Errorf("%s %s: status %d, body is no JSON: %v", method, path, res.StatusCode, err)
-		}
+	if err != nil {
+		return a, err
 	}
-	return a
+	defer res.Body.Close() //nolint:errcheck // read only
+	a.status, a.wait = res.StatusCode, res.Header.Get("Retry-After")
+	if a.body, err = io.ReadAll(io.LimitReader(res.Body, 1<<20)); err != nil || len(a.body) == 0 {
+		return a, err
+	}
+	if err := json.Unmarshal(a.body, &a); err != nil {
+		return a, fmt.Errorf("%s %s: status %d, body is no JSON: %w", method, path, res.StatusCode, err)
+	}
+	return a, nil
 }

@@ -62,6 +62,9 @@ const latest = time.Hour
 // stormSize is how many sagas run at once in a storm, stormRounds how many storms there are.
 const stormSize, stormRounds = 60, 8
 
+// The crowd uses so many generations of keys, each for so long: 5 minutes in all; a worker dies about so often.
+const crowdGenerations, crowdEach, crowdKills = 5, time.Minute, 5 * time.Second
+
 // TestLateAndRefused plays one pair again and again whose two ends race: the step undoes what landed late by itself, the
 // supplier refuses that, and saga.undo-rest comes by meanwhile.
 func TestLateAndRefused(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,9 +44,12 @@ type stage struct {
 	conn    *zeebe.Conn
 	rest    *rest.Client
 	brokers []string
-	api     string // base URL of the partners' API
+	dsn     string
+	apis    []string // base URLs of the partners' API, asked in turn
+	asked   atomic.Uint64
 	http    *http.Client
 	traffic *traffic
+	ready   func() bool // false while nothing may be concluded from stillness; nil = never
 
 	mu    sync.Mutex
 	ahead time.Duration // of the clocks
@@ -61,10 +65,20 @@ func setup(t testing.TB) *stage {
 // setupWith is setup with another time-out of calls to suppliers, and with jobs pushed by streams or polled.
 func setupWith(t testing.TB, patience time.Duration, streams bool) *stage {
 	t.Helper()
+	s := surround(t, streams)
+	s.startApp(patience)
+	s.connect()
+	return s
+}
+
+// surround starts what is around the application: database, broker, engine, suppliers.
+func surround(t testing.TB, streams bool) *stage {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Minute)
 	t.Cleanup(cancel)
-	s := &stage{TB: t, ctx: ctx, pool: openPool(t), http: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}}
+	s := &stage{TB: t, ctx: ctx, dsn: pgtest.DSN(t), http: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}}
 	t.Cleanup(s.http.CloseIdleConnections)
+	s.pool = openPool(t, s.dsn)
 	s.must(app.Migrate(ctx, s.pool, postgres.DefaultSchema, sagas.DefaultRecordSchema))
 	s.must(audit.InstallWitness(ctx, s.pool, audit.Outbox{Table: postgres.DefaultSchema + ".outbox", ID: "event_id", BusinessKey: "business_key", Order: "seq"}))
 	s.must(installMoves(ctx, s.pool))
@@ -78,18 +92,23 @@ func setupWith(t testing.TB, patience time.Duration, streams bool) *stage {
 	s.world, err = suppliers.Start(suppliers.Config{Now: func() time.Time { return time.Now().Add(s.offset()) }, CallbackPause: 50 * time.Millisecond})
 	s.must(err)
 	t.Cleanup(func() { s.check(s.world.Close()) })
-	s.startApp(patience)
+	return s
+}
+
+// connect opens the test's own ways to the engine.
+func (s *stage) connect() {
+	s.Helper()
+	var err error
 	s.rest, err = rest.New(rest.Config{Base: "http://" + s.eng.RESTAddr(), HTTP: s.http})
 	s.must(err)
 	s.conn, err = zeebe.Dial(zeebe.Config{Address: s.eng.Addr(), Plaintext: true, Cluster: "faults-client"})
 	s.must(err)
-	t.Cleanup(func() { s.check(s.conn.Close()) })
-	return s
+	s.Cleanup(func() { s.check(s.conn.Close()) })
 }
 
-func openPool(t testing.TB) *pgxpool.Pool {
+func openPool(t testing.TB, dsn string) *pgxpool.Pool {
 	t.Helper()
-	cfg, err := pgxpool.ParseConfig(pgtest.DSN(t))
+	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +138,7 @@ func (s *stage) startApp(patience time.Duration) {
 	s.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	s.must(err)
-	s.api = "http://" + lis.Addr().String()
+	s.apis = []string{"http://" + lis.Addr().String()}
 	log := zerolog.Nop()
 	if name := os.Getenv("FAULTS_LOG"); name != "" {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // the developer names the file
@@ -132,7 +151,7 @@ func (s *stage) startApp(patience time.Duration) {
 		Suppliers: app.Suppliers{
 			Flight: s.world.URL(suppliers.Flight), Hotel: s.world.URL(suppliers.Hotel), Transfer: s.world.URL(suppliers.Transfer), Payment: s.world.URL(suppliers.Payment),
 		},
-		Callback: s.api, CallbackSecret: []byte("0123456789abcdef0123"), CallTimeout: patience, Concurrency: 32, MaxJobsActive: 96, Log: log,
+		Callback: s.apis[0], CallbackSecret: []byte("0123456789abcdef0123"), CallTimeout: patience, Concurrency: 32, MaxJobsActive: 96, Log: log,
 	})
 	s.must(err)
 	s.Cleanup(func() { s.check(s.app.Close()) })

@@ -32,6 +32,10 @@ func (q *stillness) quiet() bool {
 		q.last, q.since = n, time.Now()
 		return false
 	}
+	if q.s.ready != nil && !q.s.ready() {
+		q.since = time.Now()
+		return false
+	}
 	if time.Since(q.since) < quietFor {
 		return false
 	}
