@@ -31,8 +31,11 @@ func (c *Client) Lag(ctx context.Context, group string, topics ...string) ([]eve
 	}
 	// First what the group has: what it finishes meanwhile makes the lag too long, never negative.
 	res, err := c.api.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: group, Topics: ask})
-	if err == nil && !errors.Is(res.Error, kafka.GroupIdNotFound) { // some brokers say so, others give positions of -1
+	if err == nil {
 		err = res.Error
+	}
+	if errors.Is(err, kafka.GroupIdNotFound) { // some brokers say so, others give positions of -1
+		res, err = &kafka.OffsetFetchResponse{}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("kafka: lag of group %s: %w", group, err)

@@ -20,7 +20,7 @@ func TestLag(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	k, err := kafka.New(kafka.Config{Brokers: cluster.ListenAddrs(), SessionTimeout: time.Second})
+	k, err := kafka.New(kafka.Config{Brokers: cluster.ListenAddrs()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/events/inbox"
 	"github.com/vitrip/journeyman/events/seal"
+	"github.com/vitrip/journeyman/events/work"
 	"github.com/vitrip/journeyman/internal/postgres/pgtest"
 	"github.com/vitrip/journeyman/outbox"
 )
@@ -39,7 +40,7 @@ func ledger(t *testing.T) (dsn, keys string, pool *pgxpool.Pool) {
 	t.Cleanup(pool.Close)
 	for _, migrate := range []func() error{
 		func() error { return outbox.Migrate(ctx, pool, "journeyman") }, func() error { return inbox.Migrate(ctx, pool, "journeyman") },
-		func() error { return inbox.Migrate(ctx, pool, "journeyman_records") },
+		func() error { return inbox.Migrate(ctx, pool, "journeyman_records") }, func() error { return work.Migrate(ctx, pool, "journeyman") },
 	} {
 		if err := migrate(); err != nil {
 			t.Fatal(err)
