@@ -206,11 +206,11 @@ func (r *Runtime) orphan(ctx context.Context, row zeebe.Row) error {
 	case found && s == nil && !r.undo[op.JobType]:
 		return nil // another process knows the handler
 	case !found, s == nil, s.opt.control, op.State == dedup.Revoked && op.Effect != dedup.EffectKnown && op.Class != outcome.Success, !hasEffect(s, op) && op.Effect != dedup.EffectMaybe:
-		return r.dropCommand(ctx, row.ID) // nothing that could be left behind
+		return r.noOrphan(ctx, op, row) // nothing that could be left behind
 	case op.JobKey != row.JobKey || op.Cluster != row.Cluster:
 		return r.dropCommand(ctx, row.ID) // a repeat's answer; the operation belongs to another job
 	case !op.UndoneAt.IsZero():
-		return r.dropCommand(ctx, row.ID)
+		return r.noOrphan(ctx, op, row)
 	}
 	log := r.log.With().Str("operation_id", op.OperationID).Str("business_key", op.BusinessKey).Int64("process_instance_id", op.ProcessInstanceKey).Str("job_type", op.JobType).Logger()
 	if op.Orphan == "" {
@@ -242,12 +242,23 @@ func (r *Runtime) orphan(ctx context.Context, row zeebe.Row) error {
 	case err != nil:
 		log.Warn().Err(err).Msg("orphan not undone yet")
 		return nil // shown as open; the row comes up again
-	case u.Nothing:
+	}
+	// The undo may be the saga's, from before the orphan was marked: it did not know of the mark.
+	if err := r.store.Orphan(ctx, r.control, op.OperationID, dedup.OrphanUndone); err != nil {
+		return err
+	}
+	log.Info().Str("undo", u.OperationID).Bool("nothing", u.Nothing).Msg("orphan undone")
+	return r.dropCommand(ctx, row.ID)
+}
+
+// noOrphan drops an answer that left nothing behind, and takes back that its operation was shown as an orphan: somebody else, such as
+// saga.undo-rest, undid it or found nothing since.
+func (r *Runtime) noOrphan(ctx context.Context, op dedup.Operation, row zeebe.Row) error {
+	if op.Orphan == dedup.OrphanOpen {
 		if err := r.store.Orphan(ctx, r.control, op.OperationID, dedup.OrphanUndone); err != nil {
 			return err
 		}
 	}
-	log.Info().Str("undo", u.OperationID).Bool("nothing", u.Nothing).Msg("orphan undone")
 	return r.dropCommand(ctx, row.ID)
 }
 
