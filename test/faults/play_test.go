@@ -129,7 +129,7 @@ func behaviour(c cell) suppliers.Behaviour {
 	switch c.fault {
 	case refuses:
 		b := suppliers.Refuse(refusal(c.step))
-		if c.step.part == undo {
+		if c.step.part == undo || c.step.old() {
 			b = b.Times(1) // a person has a word with the supplier, then tries again
 		}
 		return b
