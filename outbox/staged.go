@@ -116,20 +116,18 @@ func (s *Stager) QueueStaged(b *pgx.Batch, staged []*Staged, keys ...string) err
 
 // queueOne adds a transaction's only message with its only key in one statement, if nothing special is asked of it.
 func (s *Stager) queueOne(b *pgx.Batch, staged []*Staged) bool {
-	for _, st := range staged {
-		for _, r := range st.rows {
-			if !plain(r.entry) || rule.Off(21) {
-				return false
-			}
-			var at any
-			if !r.OccurredAt.IsZero() {
-				at = r.OccurredAt
-			}
-			b.Queue(s.sql.stageOne, events.Shard(r.BusinessKey), r.id, r.Type, r.Version, string(r.entry.Class), r.entry.Topic, r.BusinessKey, st.origin.OperationID, r.headers, r.body, at)
-			return true
-		}
+	at := slices.IndexFunc(staged, func(st *Staged) bool { return len(st.rows) > 0 })
+	r := staged[at].rows[0]
+	if !plain(r.entry) || rule.Off(21) {
+		return false
 	}
-	return false
+	var occurred any
+	if !r.OccurredAt.IsZero() {
+		occurred = r.OccurredAt
+	}
+	b.Queue(s.sql.stageOne, events.Shard(r.BusinessKey), r.id, r.Type, r.Version, string(r.entry.Class), r.entry.Topic, r.BusinessKey,
+		staged[at].origin.OperationID, r.headers, r.body, occurred)
+	return true
 }
 
 // lock draws the xid and locks the key rows, sorted (path rule 21).
