@@ -9,11 +9,12 @@
 //	TestLateLandings         requests that land long after the saga was undone and closed
 //	TestWire                 faults of the line between worker and engine
 //	TestMoments              elements ended at each moment of their operation
+//	TestKilledAtEveryPoint   SIGKILL at each crash point of each element
 //	TestStorm                random faults, partners, operators and clocks
 //	TestCrowd                200 clients with 50 keys against two API processes, while workers are killed
 //
 // Tier check plays samples that change with the day, without killing processes;
-// the build tag crowd adds the short form of the test that does, for tier ci, and
+// the build tag crowd adds short forms of the two tests that do, for tier ci, and
 // soak plays all. FAULTS_SEED repeats a day.
 //
 // Tests here own no product code; a fault that they find is fixed where it is.

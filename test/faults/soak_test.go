@@ -65,6 +65,9 @@ const stormSize, stormRounds = 60, 8
 // The crowd uses so many generations of keys, each for so long: 5 minutes in all; a worker dies about so often.
 const crowdGenerations, crowdEach, crowdKills = 5, time.Minute, 5 * time.Second
 
+// sampledDeaths is how many kills at crash points tier soak plays: all.
+const sampledDeaths = 1 << 20
+
 // TestLateAndRefused plays one pair again and again whose two ends race: the step undoes what landed late by itself, the
 // supplier refuses that, and saga.undo-rest comes by meanwhile.
 func TestLateAndRefused(t *testing.T) {
