@@ -27,6 +27,16 @@
 //	                             └────────────────► outbox_parked, with all later rows of its key,
 //	                                                until an operator releases the key
 //
+// A relay in the process that stages is woken at commit. Relays of other
+// processes hear of it with [RelayConfig].Listen from a [Ringer] of the staging
+// process, one NOTIFY for many commits, never inside the business transaction;
+// without it they poll. Their delete does not wait for the disk: what a crash of
+// the server brings back is published once more, under its ids and in its order.
+//
+// Keys that nothing is staged for in [RelayConfig].KeyRetention are forgotten;
+// such a key begins anew above every sequence that was forgotten. Keys of a
+// strict order stay.
+//
 // # Classes
 //
 // Classes of the catalog that promise more than a row in the outbox get it in the
