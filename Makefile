@@ -59,8 +59,8 @@ mutants: ## seed faults into the engine; the conformance suite must notice each
 clients: ## official clients of npm and Maven, FEEL and BPMN validators, against ours
 	JOURNEYMAN_CACHE=$(CACHE) go test -count=1 -timeout 15m -tags clients ./test/clients/... ./test/feel/...
 
-kafka: setup-postgres ## transport suite, relay order and loss, inbox on a real Apache Kafka (Java 17; Maven once), two minutes
-	JOURNEYMAN_CACHE=$(CACHE) go run ./test/kafka go test -count=1 -p 1 -timeout 10m -tags kafka ./events/kafka ./events/inbox ./events/replay ./events/deadletter ./outbox
+kafka: setup-postgres ## transports, relay, inbox, replay, schemas on a real Apache Kafka and registry (Java 17; Maven and npm once)
+	JOURNEYMAN_CACHE=$(CACHE) go run ./test/registry go run ./test/kafka go test -count=1 -p 1 -timeout 10m -tags kafka ./events/kafka ./events/inbox ./events/replay ./events/deadletter ./events/schema/codec ./outbox
 
 demo-audit: build ## run the demo and check its summary
 	test/demo/audit.sh
