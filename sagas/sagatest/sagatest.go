@@ -59,7 +59,9 @@ type Config struct {
 	Migrate  func(ctx context.Context, pool *pgxpool.Pool) error // the domain's own tables; nil = none
 	// Install registers handlers; nil = none. Tasks of the models that have none afterwards get scripted ones.
 	Install func(mux *worker.Mux, s *sagas.Sagas) error
-	Timeout time.Duration // of the whole test; 0 = a minute
+	// Producer is the service whose events these are, by the catalogs; "" = "sagatest".
+	Producer string
+	Timeout  time.Duration // of the whole test; 0 = a minute
 }
 
 // Kit is everything between a request and the other systems. Start one for each test.
@@ -86,6 +88,9 @@ func Start(t testing.TB, cfg Config) *Kit {
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = time.Minute
+	}
+	if cfg.Producer == "" {
+		cfg.Producer = "sagatest"
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), cfg.Timeout)
 	t.Cleanup(cancel)
@@ -167,7 +172,7 @@ func (k *Kit) run(cfg Config, conn *zeebe.Conn, models []*bpmn.Definitions) erro
 	if err != nil {
 		return err
 	}
-	stager, err := outbox.NewStager(outbox.Config{Catalog: catalog, Producer: "sagatest", Instance: "sagatest-1", Env: "test"})
+	stager, err := outbox.NewStager(outbox.Config{Catalog: catalog, Producer: cfg.Producer, Instance: "sagatest-1", Env: "test"})
 	if err != nil {
 		return err
 	}

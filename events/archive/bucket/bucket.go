@@ -97,3 +97,12 @@ func (b *Bucket) List(ctx context.Context, prefix string) ([]string, error) {
 		names = append(names, o.Key)
 	}
 }
+
+// Delete removes an object. One that is not there is removed. Nothing of package events/archive deletes; it is for programs that
+// keep objects of a limited life in the same kind of storage.
+func (b *Bucket) Delete(ctx context.Context, name string) error {
+	if err := b.b.Delete(ctx, name); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+		return fmt.Errorf("delete %s: %w", name, err)
+	}
+	return nil
+}

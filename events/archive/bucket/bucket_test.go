@@ -80,3 +80,19 @@ func TestOpen_Refuses(t *testing.T) {
 		}
 	}
 }
+
+// Deleting twice, or what never was, is deleting.
+func TestBucket_delete(t *testing.T) {
+	for form, address := range addresses(t) {
+		b, err := bucket.Open(t.Context(), address)
+		if err != nil {
+			t.Fatalf("%s: %v", form, err)
+		}
+		err = errors.Join(b.Create(t.Context(), "exports/a/1", []byte("x")), b.Create(t.Context(), "exports/a/2", []byte("x")),
+			b.Delete(t.Context(), "exports/a/1"), b.Delete(t.Context(), "exports/a/1"), b.Delete(t.Context(), "exports/never"))
+		names, err2 := b.List(t.Context(), "exports/")
+		if err := errors.Join(err, err2, b.Close()); err != nil || !slices.Equal(names, []string{"exports/a/2"}) {
+			t.Errorf("%s: %v, left %v, want the second one", form, err, names)
+		}
+	}
+}
