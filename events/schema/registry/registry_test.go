@@ -52,7 +52,7 @@ const known = `{"schemaType":"AVRO","schema":"\"string\""}`
 func TestSchema_IsAskedForOnce_E5(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := &answers{say: func(*http.Request) (int, string, error) { time.Sleep(time.Second); return http.StatusOK, known, nil }} // virtual time
+		a := &answers{say: func(*http.Request) (int, string, error) { <-time.After(time.Second); return http.StatusOK, known, nil }} // virtual time
 		c := client(t, a, "")
 		var wg sync.WaitGroup
 		for range 20 {
@@ -71,7 +71,7 @@ func TestSchema_IsAskedForOnce_E5(t *testing.T) {
 		if _, err := c.Schema(ctx, 8); !errors.Is(err, events.ErrSchemaUnavailable) {
 			t.Errorf("a caller whose time is up: %v", err)
 		}
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 	})
 }
 
@@ -104,7 +104,7 @@ func TestSchema_RetriesAreBounded_E5(t *testing.T) {
 				if n := a.asked.Load(); n != 3 {
 					t.Errorf("asked %d times, want 3 and then a pause", n)
 				}
-				time.Sleep(1100 * time.Millisecond) // virtual
+				<-time.After(1100 * time.Millisecond) // virtual
 				a.say = func(*http.Request) (int, string, error) { return http.StatusOK, known, nil }
 				if _, err := c.Schema(t.Context(), 7); err != nil {
 					t.Errorf("after the pause: %v", err)
@@ -133,7 +133,7 @@ func TestSchema_UnknownIsAnAnswer_E5(t *testing.T) {
 		if _, err := c.Schema(t.Context(), 8); err != nil {
 			t.Errorf("another id: %v", err)
 		}
-		time.Sleep(1100 * time.Millisecond) // virtual
+		<-time.After(1100 * time.Millisecond) // virtual
 		if _, err := c.Schema(t.Context(), 7); err != nil {
 			t.Errorf("an id that is known by now: %v", err)
 		}
