@@ -26,6 +26,7 @@ import (
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/sagas"
+	"github.com/vitrip/journeyman/sagas/export"
 	"github.com/vitrip/journeyman/worker"
 	"github.com/vitrip/journeyman/zeebe"
 )
@@ -71,6 +72,8 @@ type Config struct {
 	BeginWithin, UndoWithin, ManualWithin time.Duration
 	// Archive is where operation records go when their retention ends (spec I9), see [Objects]; nil = they stay in the store.
 	Archive sagas.Archive
+	// Exports is where data exports of partners are written, see [ExportObjects]; nil = they are not offered.
+	Exports export.Objects
 	// RetainEvery is how often a retention round runs; 0 = one hour.
 	RetainEvery time.Duration
 	Log         zerolog.Logger
@@ -133,6 +136,7 @@ type App struct {
 	sagas   *sagas.Sagas
 	hooks   *webhook.Webhooks // nil = none
 	worker  *worker.Worker
+	exports *export.Exports              // nil = not offered
 	relay   atomic.Pointer[outbox.Relay] // of this process, once it runs
 	gauges  gauges
 }
@@ -238,6 +242,9 @@ func (a *App) loops() (map[string]func(context.Context) error, error) {
 	all := map[string]func(context.Context) error{"relay": relay.Run, "sagas": a.sagas.Run}
 	if a.hooks != nil {
 		all["webhooks"] = a.hooks.Run
+	}
+	if a.exports != nil {
+		all["exports"] = a.expire
 	}
 	if a.cfg.Archive != nil {
 		all["retention"] = func(ctx context.Context) error {

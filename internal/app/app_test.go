@@ -7,10 +7,12 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/archive/bucket"
 	"github.com/vitrip/journeyman/events/nats"
 	"github.com/vitrip/journeyman/internal/app"
 	"github.com/vitrip/journeyman/internal/postgres/pgtest"
@@ -69,7 +71,18 @@ func TestNew(t *testing.T) {
 		Pool: pool, Gateway: "127.0.0.1:1", Plaintext: true, REST: "http://127.0.0.1:1", Brokers: []string{"127.0.0.1:1"}, Cluster: "c", Env: "test",
 		Suppliers: app.Suppliers{Flight: "http://127.0.0.1:1", Hotel: "http://127.0.0.1:1", Transfer: "http://127.0.0.1:1", Payment: "http://127.0.0.1:1"},
 		Callback:  "http://127.0.0.1:1", CallbackSecret: []byte(strings.Repeat("s", 16)), Concurrency: 2, MaxJobsActive: 64,
+		// Handlers keep what they did as long as configuration lets the answers stay: CheckModels refuses less (spec D1, I5).
+		Limits: map[string]sagas.Limits{
+			"refund": {Retention: 200 * 24 * time.Hour}, "tour-booking": {Retention: 60 * 24 * time.Hour}, "ticketing": {Retention: 100 * 24 * time.Hour},
+			"amendment": {Retention: 60 * 24 * time.Hour}, "reservation": {Retention: 60 * 24 * time.Hour}, "data-export": {Retention: 60 * 24 * time.Hour},
+		},
 	}
+	store, err := bucket.Open(t.Context(), "mem://")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	cfg.Exports = app.ExportObjects(store)
 	a, err := app.New(cfg)
 	if err != nil {
 		t.Fatal(err)

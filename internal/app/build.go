@@ -24,7 +24,7 @@ func (a *App) build() error {
 			return err
 		}
 	}
-	all, err := types(a.cfg)
+	all, err := types(a.cfg.Schema, a.cfg.Exports != nil)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func NewOffice(cfg OfficeConfig) (*Office, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := types(Config{Schema: cfg.Schema})
+	all, err := types(cfg.Schema, true)
 	if err != nil {
 		return nil, err
 	}

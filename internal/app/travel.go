@@ -3,13 +3,16 @@ package app
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/vitrip/journeyman/operator"
 	"github.com/vitrip/journeyman/sagas"
 	"github.com/vitrip/journeyman/sagas/amendment"
+	"github.com/vitrip/journeyman/sagas/export"
 	"github.com/vitrip/journeyman/sagas/refund"
+	"github.com/vitrip/journeyman/sagas/reservation"
 	"github.com/vitrip/journeyman/sagas/ticketing"
 	"github.com/vitrip/journeyman/sagas/tourbooking"
 	"github.com/vitrip/journeyman/sagas/tourbooking/supplier"
@@ -35,26 +38,38 @@ func (a *App) dialSuppliers() (c clients, err error) {
 	return c, nil
 }
 
-// types are the saga types of the application.
-func types(cfg Config) ([]sagas.Type, error) {
-	tour, err := tourbooking.Type(tourbooking.TypeConfig{Schema: cfg.Schema})
+// types are the saga types of the application, with or without the data export.
+func types(schema string, exports bool) ([]sagas.Type, error) {
+	tour, err := tourbooking.Type(tourbooking.TypeConfig{Schema: schema})
 	if err != nil {
 		return nil, err
 	}
-	back, err := refund.Type(refund.TypeConfig{Schema: cfg.Schema})
+	back, err := refund.Type(refund.TypeConfig{Schema: schema})
 	if err != nil {
 		return nil, err
 	}
-	tickets, err := ticketing.Type(ticketing.TypeConfig{Schema: cfg.Schema})
+	tickets, err := ticketing.Type(ticketing.TypeConfig{Schema: schema})
 	if err != nil {
 		return nil, err
 	}
-	change, err := amendment.Type(amendment.TypeConfig{Schema: cfg.Schema})
+	change, err := amendment.Type(amendment.TypeConfig{Schema: schema})
 	if err != nil {
 		return nil, err
 	}
-	return []sagas.Type{tour, back, tickets, change}, nil
+	single, err := reservation.Type(reservation.TypeConfig{Schema: schema})
+	if err != nil {
+		return nil, err
+	}
+	all := []sagas.Type{tour, back, tickets, change, single}
+	if !exports {
+		return all, nil
+	}
+	files, err := export.Type(export.TypeConfig{Schema: schema, Datasets: datasets()})
+	return append(all, files), err
 }
+
+// datasets are what partners may export.
+func datasets() []export.Dataset { return []export.Dataset{export.Operations(), export.Bookings()} }
 
 // install registers the handlers of the travel sagas.
 func (a *App) install(mux *worker.Mux) error {
@@ -64,24 +79,52 @@ func (a *App) install(mux *worker.Mux) error {
 	}
 	err = tourbooking.Install(mux, tourbooking.Config{
 		Schema: a.cfg.Schema, Flight: c.flight, Hotel: c.hotel, Transfer: c.transfer, Payment: c.payment, Sagas: a.sagas, Ticketing: ticketing.Plan,
+		Retain: a.sagas.RetentionOf(tourbooking.TypeName),
 	})
 	if err != nil {
 		return err
 	}
 	err = refund.Install(mux, refund.Config{
 		Schema: a.cfg.Schema, Flight: c.flight, Hotel: c.hotel, Transfer: c.transfer, Payment: c.payment, Sagas: a.sagas,
+		Retain: a.sagas.RetentionOf(refund.TypeName),
 	})
 	if err != nil {
 		return err
 	}
-	err = amendment.Install(mux, amendment.Config{Schema: a.cfg.Schema, Hotel: c.hotel, Transfer: c.transfer, Payment: c.payment, Sagas: a.sagas})
+	err = amendment.Install(mux, amendment.Config{
+		Schema: a.cfg.Schema, Hotel: c.hotel, Transfer: c.transfer, Payment: c.payment, Sagas: a.sagas, Retain: a.sagas.RetentionOf(amendment.TypeName),
+	})
 	if err != nil {
 		return err
+	}
+	err = reservation.Install(mux, reservation.Config{
+		Schema: a.cfg.Schema, Flight: c.flight, Hotel: c.hotel, Transfer: c.transfer, Payment: c.payment, Sagas: a.sagas, Ticketing: ticketing.Plan,
+		Retain: a.sagas.RetentionOf(reservation.TypeName),
+	})
+	if err != nil {
+		return err
+	}
+	if a.cfg.Exports != nil {
+		a.exports, err = export.New(export.Config{
+			Pool: a.cfg.Pool, Schema: a.cfg.Schema, Objects: a.cfg.Exports, Sagas: a.sagas, Catalog: a.catalog, Datasets: datasets(),
+			Retain: a.sagas.RetentionOf(export.TypeName),
+		})
+		if err != nil {
+			return err
+		}
+		a.exports.Install(mux)
 	}
 	return ticketing.Install(mux, ticketing.Config{
 		Schema: a.cfg.Schema, Flight: c.flight, Sagas: a.sagas, CallbackURL: a.cfg.Callback + ticketsPath, CallbackSecret: a.cfg.CallbackSecret,
+		Retain: a.sagas.RetentionOf(ticketing.TypeName),
 	})
 }
+
+// expireEvery is how often exports are looked for whose time has come. They lie there for weeks.
+const expireEvery = 10 * time.Minute
+
+// expire deletes exports whose time has come, until ctx ends.
+func (a *App) expire(ctx context.Context) error { return a.exports.Run(ctx, expireEvery, a.cfg.Log) }
 
 // callbacks are the addresses that suppliers call.
 func (a *App) callbacks(mux *http.ServeMux) error {
@@ -100,6 +143,9 @@ func migrateTravel(ctx context.Context, pool *pgxpool.Pool, schema string) error
 		return err
 	}
 	if err := refund.Migrate(ctx, pool, schema); err != nil {
+		return err
+	}
+	if err := export.Migrate(ctx, pool, schema); err != nil {
 		return err
 	}
 	return ticketing.Migrate(ctx, pool, schema)

@@ -138,7 +138,7 @@ func (f *appFlags) config(ctx context.Context, s Streams, log zerolog.Logger) (c
 		if err != nil {
 			return cfg, closing, flagError("archive", err)
 		}
-		cfg.Archive, closing = app.Objects(b), b.Close
+		cfg.Archive, cfg.Exports, closing = app.Objects(b), app.ExportObjects(b), b.Close
 	}
 	return cfg, closing, nil
 }
