@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +35,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if n := runtime.GOMAXPROCS(0); flag.Lookup("test.parallel").Value.String() == strconv.Itoa(n) { // not asked for otherwise
+		_ = flag.Set("test.parallel", strconv.Itoa(3*n)) // they wait for servers and timers more than they compute
+	}
 	code := pgtest.Main(m)
 	if code == 0 {
 		if err := goleak.Find(); err != nil {

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -38,6 +41,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if n := runtime.GOMAXPROCS(0); flag.Lookup("test.parallel").Value.String() == strconv.Itoa(n) { // not asked for otherwise
+		_ = flag.Set("test.parallel", strconv.Itoa(3*n)) // they wait for servers and timers more than they compute
+	}
 	code := pgtest.Main(m)
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
