@@ -91,6 +91,9 @@ func New(cfg Config) (*Desk, error) {
 // Cluster is the name of the cluster whose incidents and commands this desk shows.
 func (d *Desk) Cluster() string { return d.cfg.Cluster }
 
+// Pool is the domain database, for acts of other packages beside [Desk.Record].
+func (d *Desk) Pool() *pgxpool.Pool { return d.cfg.Pool }
+
 //go:embed migrations/*.sql
 var migrations embed.FS
 

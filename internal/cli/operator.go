@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/vitrip/journeyman/events/archive"
 	"github.com/vitrip/journeyman/internal/app"
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/operator"
@@ -24,7 +25,7 @@ import (
 
 // operatorCommands are the commands of the operator: one file each, listed here.
 func operatorCommands(s Streams) []*cobra.Command {
-	return []*cobra.Command{newIncident(s), newSaga(s), newEffects(s), newAudit(s), newConsole(s), newWork(s)}
+	return []*cobra.Command{newIncident(s), newSaga(s), newEffects(s), newAudit(s), newConsole(s), newWork(s), newWebhook(s)}
 }
 
 // deskFlags say which database and engine an operator's command works on. They have the names and variables that `run` has.
@@ -35,6 +36,7 @@ type deskFlags struct {
 	asJSON  bool
 
 	environment string
+	archive     string
 }
 
 // add declares the flags; needRest are for commands that ask the engine and cannot do without.
@@ -42,6 +44,7 @@ func (f *deskFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.db.dsn, "dsn", "", "PostgreSQL connection string")
 	cmd.Flags().StringVar(&f.db.schema, "schema", postgres.DefaultSchema, "PostgreSQL schema of our tables")
 	cmd.Flags().StringVar(&f.db.recordSchema, "record-schema", sagas.DefaultRecordSchema, "PostgreSQL schema of the record store")
+	cmd.Flags().StringVar(&f.archive, "event-archive", "", "folder or URL of the event log's archive, for timelines of long ago")
 	cmd.Flags().StringVar(&f.environment, "environment", "development", "name of the environment, in audit events")
 	cmd.Flags().StringVar(&f.rest, "rest", "", "base URL of the engine's REST API, for example http://127.0.0.1:8080")
 	cmd.Flags().StringVar(&f.cluster, "cluster", zeebe.DefaultCluster, "name of the engine's cluster in our tables")
@@ -50,6 +53,7 @@ func (f *deskFlags) add(cmd *cobra.Command) {
 	env(cmd, "schema", "JOURNEYMAN_SCHEMA")
 	env(cmd, "record-schema", "JOURNEYMAN_RECORD_SCHEMA")
 	env(cmd, "environment", "JOURNEYMAN_ENV")
+	env(cmd, "event-archive", "JOURNEYMAN_EVENT_ARCHIVE")
 	env(cmd, "rest", "JOURNEYMAN_REST")
 	env(cmd, "cluster", "JOURNEYMAN_CLUSTER")
 }
@@ -77,6 +81,14 @@ func (f *deskFlags) with(cmd *cobra.Command, fn func(ctx context.Context, d *ope
 		return exit(ExitUsage, err)
 	}
 	cfg.Stager, cfg.Sagas = office.Stager, office.Sagas
+	if f.archive != "" {
+		b, err := openArchive(cmd.Context(), f.archive)
+		if err != nil {
+			return exit(ExitUsage, flagError("event-archive", err))
+		}
+		defer b.Close() //nolint:errcheck // only read
+		cfg.Archive = archive.NewReader(b)
+	}
 	d, err := operator.New(cfg)
 	if err != nil {
 		return exit(ExitUsage, err)
