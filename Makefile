@@ -7,7 +7,7 @@ DEMO_ARGS ?=
 BENCH ?=
 BENCH_ARGS ?=
 
-.PHONY: help demo test check ci clients kafka mutants soak fmt lint vet bpmn-lint rules demo-audit bench fuzz build clean
+.PHONY: help demo test check ci clients kafka crowd alerts mutants soak fmt lint vet bpmn-lint rules demo-audit bench fuzz build clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,8 +26,8 @@ check: setup-postgres vet ## gofmt, vet, and every test with -race on a real Pos
 	go test -race -shuffle=on -timeout 10m ./...
 	@echo "tier check left out: golangci-lint, BPMN lint with npm, official clients, rules switched off, the demo's audit (make ci); long random plans (make soak)"
 
-ci: lint bpmn-lint check clients rules mutants demo-audit kafka ## everything that gates a landing, at most 25 minutes
-	@echo "tier ci left out: Kafka of three nodes, browser tests (not built yet); long random plans (make soak)"
+ci: lint bpmn-lint check clients rules mutants demo-audit crowd alerts kafka ## everything that gates a landing, at most 25 minutes
+	@echo "tier ci left out: Kafka of three nodes, ten-minute storms, all pairs of faults, long random plans (make soak); browser tests (not built yet)"
 
 soak: setup-postgres ## long random plans
 	go test -count=1 -timeout 60m -tags soak ./...
@@ -61,6 +61,13 @@ clients: ## official clients of npm and Maven, FEEL and BPMN validators, against
 
 kafka: setup-postgres ## transports, relay, inbox, replay, schemas on a real Apache Kafka and registry (Java 17; Maven and npm once)
 	JOURNEYMAN_CACHE=$(CACHE) go run ./test/registry go run ./test/kafka go test -count=1 -p 1 -timeout 10m -tags kafka ./events/kafka ./events/inbox ./events/replay ./events/deadletter ./events/schema/codec ./outbox
+	go test -count=1 -timeout 10m -tags kafka ./test/kafka/storm
+
+crowd: setup-postgres ## 200 clients and 50 keys while worker processes are killed; a kill at crash points of named elements
+	go test -count=1 -timeout 10m -tags crowd -run 'TestCrowd|TestKilled' ./test/faults
+
+alerts: ## the alert rules, by Prometheus' own promtool
+	test/promtool.sh
 
 demo-audit: build ## run the demo and check its summary
 	test/demo/audit.sh

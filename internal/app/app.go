@@ -234,12 +234,16 @@ func (a *App) Relay(ctx context.Context) error {
 }
 
 func (a *App) loops() (map[string]func(context.Context) error, error) {
-	relay, err := outbox.NewRelay(a.cfg.Pool, publisher(a.bus), outbox.RelayConfig{Schema: a.cfg.Schema, Lease: a.cfg.RelayLease, Stager: a.stager, Log: a.cfg.Log})
+	relay, err := outbox.NewRelay(a.cfg.Pool, publisher(a.bus), outbox.RelayConfig{Schema: a.cfg.Schema, Lease: a.cfg.RelayLease, Stager: a.stager, Listen: true, Log: a.cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	ringer, err := a.ringer()
 	if err != nil {
 		return nil, err
 	}
 	a.relay.Store(relay)
-	all := map[string]func(context.Context) error{"relay": relay.Run, "sagas": a.sagas.Run}
+	all := map[string]func(context.Context) error{"relay": relay.Run, "ringer": ringer.Run, "sagas": a.sagas.Run}
 	if a.hooks != nil {
 		all["webhooks"] = a.hooks.Run
 	}
@@ -252,6 +256,11 @@ func (a *App) loops() (map[string]func(context.Context) error, error) {
 		}
 	}
 	return all, nil
+}
+
+// ringer tells relays of other processes what is staged here: the shard of a key may be another's.
+func (a *App) ringer() (*outbox.Ringer, error) {
+	return outbox.NewRinger(a.cfg.Pool, outbox.RingerConfig{Schema: a.cfg.Schema, Stager: a.stager, Log: a.cfg.Log})
 }
 
 // Record runs the consumer that moves the operation records, which the API answers from, until ctx ends.
@@ -288,9 +297,18 @@ func (a *App) recordSchema() string {
 	return a.cfg.RecordSchema
 }
 
-// FlushCommands writes down, until ctx ends, which of the commands that the API sent were acknowledged. A process
-// that runs Work does that by itself; in others nobody would, and the sweep would send them again.
+// FlushCommands writes down, until ctx ends, which of the commands that the API sent were acknowledged, and tells the relays of
+// other processes what it staged. A process that runs Work does that by itself; in others nobody would, and the sweep would send
+// the commands again.
 func (a *App) FlushCommands(ctx context.Context) error {
+	ringer, err := a.ringer()
+	if err != nil {
+		return err
+	}
+	return together(ctx, map[string]func(context.Context) error{"ringer": ringer.Run, "commands": a.flush})
+}
+
+func (a *App) flush(ctx context.Context) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
