@@ -200,7 +200,7 @@ func awaitStill(ctx context.Context, s Streams, d delivery, desk *inbox.Desk, gr
 	deadline := time.Now().Add(wait)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	show := every(time.Second)
+	show := onceASecond()
 	for {
 		list, err := desk.Groups(ctx, d.pool, group)
 		if err != nil {

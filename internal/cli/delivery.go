@@ -131,12 +131,12 @@ func instant(flag, text string) (time.Time, error) {
 	return at, nil
 }
 
-// every reports whether enough time has passed since it last said yes, so that progress is shown once a second.
-func every(d time.Duration) func() bool {
+// onceASecond says yes at most once a second, so that progress is shown no more often.
+func onceASecond() func() bool {
 	var last time.Time
 	return func() bool {
 		now := time.Now()
-		if now.Sub(last) < d {
+		if now.Sub(last) < time.Second {
 			return false
 		}
 		last = now

@@ -300,7 +300,7 @@ With --json it prints {"results": [{"id", "message_id", "target", "error"}]}.`,
 				if err != nil {
 					return err
 				}
-				show := every(time.Second)
+				show := onceASecond()
 				n := 0
 				results, err := desk.Redrive(ctx, deadletter.Request{
 					Why: deadletter.Why{Actor: who, Reason: c.reason, RootCause: c.cause}, IDs: ids, Group: group, Topic: topic,

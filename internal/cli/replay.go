@@ -8,7 +8,6 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -99,7 +98,7 @@ func runner(s Streams, d delivery, schema, actor string) (*replay.Runner, error)
 	if err != nil {
 		return nil, exit(ExitUsage, err)
 	}
-	show := every(time.Second)
+	show := onceASecond()
 	return replay.New(replay.Config{
 		DB: d.pool, Schema: schema, Stager: stage,
 		Progress: func(p replay.Replay) {
@@ -197,7 +196,7 @@ and with --dry-run {"source", "filter", "messages", "keys", "bytes", "types", "f
 }
 
 func plan(ctx context.Context, s Streams, r *replay.Runner, src replay.Source, filter replay.Filter, asJSON bool) error {
-	show := every(time.Second)
+	show := onceASecond()
 	p, err := r.Plan(ctx, src, filter, func(n int64) {
 		if show() {
 			_, _ = fmt.Fprintf(s.Err, "counted %d\n", n)

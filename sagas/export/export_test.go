@@ -304,7 +304,7 @@ func TestExport_operations(t *testing.T) {
 // What the catalog does not say to be free of personal data is refused at start-up.
 func TestNew_refusesWhatTheCatalogDoesNotAllow(t *testing.T) {
 	t.Parallel()
-	pii, err := events.ParseCatalog(bytes.Replace(tourbooking.Catalog(), []byte("pii: none"), []byte("pii: names, agreed with the data protection officer"), -1))
+	pii, err := events.ParseCatalog(bytes.ReplaceAll(tourbooking.Catalog(), []byte("pii: none"), []byte("pii: names, agreed with the data protection officer")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func (b *bench) keys(ctx context.Context) error {
 	}
 	for n := range 1000 {
 		key := fmt.Sprintf("booking-%04d", n)
-		if _, err := b.pool.Exec(ctx, `INSERT INTO bench_key VALUES ($1, $2, $3)`, n, key, int16(events.Shard(key))); err != nil {
+		if _, err := b.pool.Exec(ctx, `INSERT INTO bench_key VALUES ($1, $2, $3)`, n, key, events.Shard(key)); err != nil {
 			return err
 		}
 	}

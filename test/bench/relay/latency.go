@@ -146,7 +146,7 @@ func (b *bench) latency(ctx context.Context, r report, name string, during time.
 				if at >= warm+during {
 					return
 				}
-				time.Sleep(time.Until(start.Add(at)))
+				time.Sleep(time.Until(start.Add(at))) //nolint:forbidigo // the pace of an open loop
 				id := fmt.Sprintf("%s-%d", name, n)
 				q := &pgx.Batch{}
 				q.Queue("BEGIN")
@@ -172,7 +172,7 @@ func (b *bench) latency(ctx context.Context, r report, name string, during time.
 		return err
 	}
 	all := map[string]int64{}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // a benchmark waits for another process
 		got, err := take()
 		if err != nil {
 			return err

@@ -51,7 +51,7 @@ func (b *bench) poisoned(ctx context.Context, r report) error {
 		dirty, err = b.steadily(ctx, k, arrived, during, true)
 	}
 	dead := map[string]int{}
-	for deadline := time.Now().Add(10 * time.Second); err == nil && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); err == nil && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // a benchmark waits for another process
 		dead = map[string]int{}
 		var list []inbox.Dead
 		if list, err = inbox.NewDesk("journeyman").Dead(ctx, b.pool, "steady", 10_000); err == nil {
@@ -81,7 +81,7 @@ type arrivals struct {
 
 func (a *arrivals) handle(ctx context.Context, tx *outbox.Tx, m events.Received) error {
 	if strings.Contains(string(m.Data), "panic") {
-		panic("poison")
+		panic("poison") //nolint:forbidigo // the poison
 	}
 	if _, err := tx.Exec(ctx, insertSeen, m.MessageID, m.Metadata.BusinessKey, "steady"); err != nil {
 		return err
