@@ -108,7 +108,7 @@ func (b *bench) steadily(ctx context.Context, k *kafka.Client, arrived *arrivals
 	errs := make([]error, n)
 	start := time.Now()
 	for i := range n {
-		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / steadyPerS)))
+		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / steadyPerS))) //nolint:forbidigo // the pace of an open loop
 		bad := dirty && i%poisonEvery == poisonEvery-1
 		rec, err := steadyRecord(i, bad)
 		if err != nil {
@@ -126,7 +126,7 @@ func (b *bench) steadily(ctx context.Context, k *kafka.Client, arrived *arrivals
 		return nil, err
 	}
 	var ms []float64
-	for deadline := time.Now().Add(10 * time.Second); len(sent) > 0; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); len(sent) > 0; time.Sleep(5 * time.Millisecond) { //nolint:forbidigo // a benchmark waits for another process
 		for id, at := range sent {
 			if got, ok := arrived.of(id); ok {
 				ms = append(ms, got.Sub(at).Seconds()*1000)
