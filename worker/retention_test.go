@@ -48,16 +48,14 @@ func TestRetention_D1(t *testing.T) {
 		t.Errorf("longest retention %s", d)
 	}
 	w.advance(59 * day)
-	if _, err := rt.Purge(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	w.until("purged", func() bool { // the worker's own purge may be the leader, and an answer not yet acknowledged holds its row
+		_, err := rt.Purge(w.ctx)
+		return err == nil && w.op("plain").OperationID == ""
+	})
 	runs := w.runs.Load()
 	w.wait(w.gw.add("flight.reserve", job("flight.reserve", offer)), "completed")
 	if w.runs.Load() != runs {
 		t.Error("a repeat within the retention ran again")
-	}
-	if op := w.op("plain"); op.OperationID != "" {
-		t.Error("an operation is there after its retention")
 	}
 	short := NewMux()
 	short.Handle("a", Transactional(w.insertRoom, NoEffect(), Retain(time.Hour)))
