@@ -3,12 +3,11 @@ package worker
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/vitrip/journeyman/internal/crash"
+	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/internal/rule"
 )
 
@@ -33,69 +32,18 @@ func commit(ctx context.Context, conn *pgx.Conn, b *pgx.Batch, operationID strin
 
 // commitQuietly is commit without crash points, for transactions that record no outcome.
 func commitQuietly(ctx context.Context, conn *pgx.Conn, b *pgx.Batch) (fate, error) {
-	before := true // a statement before COMMIT is still to be answered
-	if n := len(b.QueuedQueries); n > 0 {
-		last := b.QueuedQueries[n-1]
-		fn := last.Fn
-		last.Fn = func(br pgx.BatchResults) (err error) {
-			if fn != nil {
-				err = fn(br)
-			} else {
-				_, err = br.Exec()
-			}
-			before = err != nil
-			return err
-		}
-	} else {
-		before = false
+	f, err := postgres.Commit(ctx, conn, b)
+	if rule.Off(2) && errors.Is(err, postgres.ErrAborted) {
+		return committed, nil
 	}
-	var tag string
-	b.Queue("COMMIT").Exec(func(t pgconn.CommandTag) error { tag = t.String(); return nil })
-	err := conn.SendBatch(ctx, b).Close()
-	f := fateOf(tag, before, err)
-	if f == notCommitted && err == nil {
-		err = errors.New("the transaction was aborted: COMMIT answered ROLLBACK")
+	switch {
+	case rule.Off(2) && err == nil, f == postgres.Committed:
+		return committed, err
+	case rule.Off(2), f == postgres.NotCommitted:
+		return notCommitted, err
 	}
-	return f, err
-}
-
-// fateOf reads what came back. [M] A server error of severity FATAL proves nothing: 57P01 came back from a batch whose COMMIT
-// had succeeded. pgconn.SafeToRetry said yes to committed work.
-func fateOf(tag string, before bool, err error) fate {
-	if rule.Off(2) {
-		if err == nil {
-			return committed
-		}
-		return notCommitted
-	}
-	switch tag {
-	case "COMMIT":
-		return committed
-	case "ROLLBACK":
-		return notCommitted
-	}
-	var pg *pgconn.PgError
-	if before && errors.As(err, &pg) && severity(pg) == "ERROR" {
-		return notCommitted
-	}
-	return unknownFate
-}
-
-func severity(pg *pgconn.PgError) string {
-	if pg.SeverityUnlocalized != "" {
-		return pg.SeverityUnlocalized
-	}
-	return pg.Severity
+	return unknownFate, err
 }
 
 // rollback ends a transaction; a connection on which that does not work is closed, so that the pool drops it.
-func rollback(ctx context.Context, conn *pgx.Conn) {
-	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
-		_ = conn.Close(ctx)
-	}
-}
+func rollback(ctx context.Context, conn *pgx.Conn) { postgres.Rollback(ctx, conn) }

@@ -3,16 +3,15 @@ package worker
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/rs/zerolog"
 
 	"github.com/vitrip/journeyman/dedup"
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/internal/crash"
+	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/internal/rule"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
@@ -244,8 +243,7 @@ func (r *Runtime) settleTx(ctx context.Context, conn *pgx.Conn, t *task, tx *out
 		rollback(clean, conn)
 		return result{kind: retry, err: outcome.Classify(err)}, false
 	default:
-		var pg *pgconn.PgError
-		if errors.As(err, &pg) && severity(pg) == "ERROR" {
+		if postgres.IsRefusal(err) {
 			t.commitErr = err
 		}
 		_ = conn.Close(clean)

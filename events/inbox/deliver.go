@@ -13,6 +13,7 @@ import (
 
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/internal/crash"
+	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
 )
@@ -219,19 +220,17 @@ func (i *Inbox) stage(b *pgx.Batch, m message, msgs []events.Message) error {
 // only when COMMIT answered COMMIT, not committed only when the server refused a
 // statement; all else is an error, and the inbox row will tell.
 func (i *Inbox) commitTx(ctx context.Context, conn *pgxpool.Conn, b *pgx.Batch) (*outcome.Error, error) {
-	tag := ""
-	b.Queue("COMMIT").Exec(func(t pgconn.CommandTag) error { tag = t.String(); return nil })
-	err := conn.SendBatch(ctx, b).Close()
-	switch pg, ok := errors.AsType[*pgconn.PgError](err); {
-	case tag == "COMMIT":
+	switch f, err := postgres.Commit(ctx, conn.Conn(), b); {
+	case f == postgres.Committed:
 		return nil, nil //nolint:nilnil // committed
-	case tag == "ROLLBACK":
-		return outcome.NewRetryable(errors.New("the transaction was aborted: the handler passed over a failed statement"), 0), nil
-	case ok && pg.Severity == "ERROR":
+	case errors.Is(err, postgres.ErrAborted):
+		return outcome.NewRetryable(fmt.Errorf("%w: the handler passed over a failed statement", err), 0), nil
+	case f == postgres.Unknown:
+		return nil, fmt.Errorf("commit: %w", err)
+	default:
 		i.rollback(conn)
 		return outcome.Classify(err), nil
 	}
-	return nil, fmt.Errorf("commit: %w", err)
 }
 
 // handle runs the handler with its deadline and turns all its ways to end into an outcome.
@@ -282,9 +281,5 @@ func (i *Inbox) tell(m message, class outcome.Class, start time.Time) {
 	}
 }
 
-// rollback ends the transaction; a connection that cannot is closed by the pool on release.
-func (i *Inbox) rollback(conn *pgxpool.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	_, _ = conn.Exec(ctx, "ROLLBACK")
-}
+// rollback ends the transaction, also when the process is on its way out.
+func (i *Inbox) rollback(conn *pgxpool.Conn) { postgres.Rollback(context.Background(), conn.Conn()) }

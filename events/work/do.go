@@ -16,6 +16,7 @@ import (
 
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/internal/crash"
+	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/outcome"
 )
@@ -190,27 +191,21 @@ func (r *Runner) stage(b *pgx.Batch, c claimed, msgs []events.Message) error {
 
 // commit ends the transaction and says what is known (path rule 2).
 func commit(ctx context.Context, conn *pgxpool.Conn, b *pgx.Batch) (*outcome.Error, error) {
-	tag := ""
-	b.Queue("COMMIT").Exec(func(t pgconn.CommandTag) error { tag = t.String(); return nil })
-	err := conn.SendBatch(ctx, b).Close()
-	switch pg, ok := errors.AsType[*pgconn.PgError](err); {
-	case tag == "COMMIT":
+	switch f, err := postgres.Commit(ctx, conn.Conn(), b); {
+	case f == postgres.Committed:
 		return nil, nil //nolint:nilnil // committed
-	case tag == "ROLLBACK":
-		return outcome.NewRetryable(errors.New("the transaction was aborted: the handler passed over a failed statement"), 0), nil
-	case ok && pg.Severity == "ERROR":
+	case errors.Is(err, postgres.ErrAborted):
+		return outcome.NewRetryable(fmt.Errorf("%w: the handler passed over a failed statement", err), 0), nil
+	case f == postgres.Unknown:
+		return nil, fmt.Errorf("commit: %w", err)
+	default:
 		rollback(conn)
 		return outcome.Classify(err), nil
 	}
-	return nil, fmt.Errorf("commit: %w", err)
 }
 
-// rollback ends the transaction; a connection that cannot is closed by the pool on release.
-func rollback(conn *pgxpool.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	_, _ = conn.Exec(ctx, "ROLLBACK")
-}
+// rollback ends the transaction, also when the process is on its way out.
+func rollback(conn *pgxpool.Conn) { postgres.Rollback(context.Background(), conn.Conn()) }
 
 // settle writes down an attempt that failed, if the item is still ours.
 func (r *Runner) settle(ctx context.Context, q Queue, c claimed, oc *outcome.Error) error {
