@@ -5,24 +5,14 @@ import (
 
 	"github.com/vitrip/journeyman/outcome"
 	"github.com/vitrip/journeyman/sagas/tourbooking"
-	"github.com/vitrip/journeyman/sagas/tourbooking/supplier"
 	"github.com/vitrip/journeyman/worker"
 )
-
-type authorizationRequest struct {
-	Reference string `json:"reference"`
-	Booking   string `json:"booking"`
-	Amount    int64  `json:"amount"`
-	Currency  string `json:"currency"`
-	Token     string `json:"token"`
-}
 
 func (d desk) authorize(ctx context.Context, c worker.Call[AmendmentAuthorizeIn]) (held, error) {
 	if c.In.Difference <= 0 {
 		return held{}, nil
 	}
-	t, err := d.payment.Post(ctx, pathAuthorizations, c.Key, authorizationRequest{c.Key, c.BusinessKey, c.In.Difference, c.In.Currency, c.In.Token})
-	return t.Held(), supplier.Outcome(err, map[string]string{"": CodePaymentDeclined})
+	return d.payment.Authorize(ctx, c.Key, c.BusinessKey, c.In.Difference, c.In.Currency, c.In.Token, CodePaymentDeclined)
 }
 
 // authorized asks under the reference of the authorization what became of it.
@@ -30,7 +20,7 @@ func (d desk) authorized(ctx context.Context, reference, booking string, differe
 	if difference <= 0 {
 		return held{}, nil
 	}
-	return supplier.Resolve(ctx, d.payment, pathAuthorizations, reference, booking, paymentSegment)
+	return d.payment.Authorized(ctx, reference, booking)
 }
 
 // blocked writes an authorization down, whether the call or a follow-up found it.
@@ -53,8 +43,7 @@ func (d desk) void(ctx context.Context, key string, res held) error {
 	if res.ID == "" {
 		return nil
 	}
-	_, err := d.payment.Post(ctx, pathAuthorizations+"/"+res.ID+"/void", key, none{})
-	return supplier.Outcome(err, nil)
+	return d.payment.Void(ctx, key, res.ID)
 }
 
 // voided asks whether that took effect: nil = it did.
@@ -62,7 +51,7 @@ func (d desk) voided(ctx context.Context, reference, booking string, res held) e
 	if res.ID == "" {
 		return nil
 	}
-	return supplier.Became(ctx, d.payment, pathAuthorizations, reference, booking, paymentSegment, "voided")
+	return d.payment.Voided(ctx, reference, booking)
 }
 
 func (d desk) settleVoid(ctx context.Context, tx *worker.Tx, m worker.Meta, res held) error {
@@ -72,29 +61,15 @@ func (d desk) settleVoid(ctx context.Context, tx *worker.Tx, m worker.Meta, res 
 	return d.bookings.Settle(ctx, tx, settlement(m, tourbooking.SettledVoided, res))
 }
 
-type captureRequest struct {
-	Reference     string `json:"reference"`
-	Authorization string `json:"authorization"`
-}
-
-type refundRequest struct {
-	Reference string `json:"reference"`
-	Booking   string `json:"booking"`
-	Amount    int64  `json:"amount"`
-	Currency  string `json:"currency"`
-}
-
 // settle captures what was authorized, or pays back what the booking costs less.
 func (d desk) settle(ctx context.Context, c worker.Call[AmendmentSettleIn]) (held, error) {
-	path, body := pathCaptures, any(captureRequest{c.Key, c.In.Authorization})
 	switch {
 	case c.In.Difference == 0:
 		return held{}, nil
 	case c.In.Difference < 0:
-		path, body = pathRefunds, refundRequest{c.Key, c.BusinessKey, -c.In.Difference, c.In.Currency}
+		return d.payment.Refund(ctx, c.Key, c.BusinessKey, -c.In.Difference, c.In.Currency, CodeSettlementRefused)
 	}
-	t, err := d.payment.Post(ctx, path, c.Key, body)
-	return t.Held(), supplier.Outcome(err, map[string]string{"": CodeSettlementRefused})
+	return d.payment.Capture(ctx, c.Key, c.In.Authorization, CodeSettlementRefused)
 }
 
 // settled asks under the reference of the settlement what became of it.
@@ -103,9 +78,9 @@ func (d desk) settled(ctx context.Context, reference, booking string, difference
 	case difference == 0:
 		return held{}, nil
 	case difference < 0:
-		return supplier.Resolve(ctx, d.payment, pathRefunds, reference, booking, paymentSegment)
+		return d.payment.Refunded(ctx, reference, booking)
 	}
-	return supplier.Resolve(ctx, d.payment, pathCaptures, reference, booking, paymentSegment)
+	return d.payment.Captured(ctx, reference, booking)
 }
 
 // moved writes a settlement down, whether the call or a follow-up found it.

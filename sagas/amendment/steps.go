@@ -12,17 +12,7 @@ import (
 	"github.com/vitrip/journeyman/worker"
 )
 
-type none struct{}
-
 type held = supplier.Held
-
-const (
-	pathReservations   = "/reservations"
-	pathAuthorizations = "/authorizations"
-	pathCaptures       = "/captures"
-	pathRefunds        = "/refunds"
-	paymentSegment     = "payment"
-)
 
 // begin opens the booking and decides in one transaction whether the change is admissible, and for how much (spec I11).
 func (d desk) begin(ctx context.Context, tx *worker.Tx, job worker.Job[AmendmentBeginIn]) (AmendmentBeginOut, error) {
@@ -63,15 +53,6 @@ func (d desk) back(ctx context.Context, tx *worker.Tx, u worker.UndoOf[Amendment
 	return fatalIfRefused(err)
 }
 
-type reservationRequest struct {
-	Reference  string `json:"reference"`
-	Booking    string `json:"booking"`
-	Segment    string `json:"segment"`
-	Offer      string `json:"offer"`
-	Travellers int64  `json:"travellers,omitempty"`
-	Nights     int64  `json:"nights,omitempty"`
-}
-
 func (d desk) client(segment string) (*supplier.Client, error) {
 	if c := d.segments[segment]; c != nil {
 		return c, nil
@@ -84,8 +65,8 @@ func (d desk) reserve(ctx context.Context, c worker.Call[AmendmentReserveIn]) (h
 	if err != nil {
 		return held{}, err
 	}
-	t, err := s.Post(ctx, pathReservations, c.Key, reservationRequest{c.Key, c.BusinessKey, c.In.Segment, c.In.Offer, c.In.Travellers, c.In.Nights})
-	return t.Held(), supplier.Outcome(err, map[string]string{"SOLD_OUT": CodeSoldOut, "OFFER_UNKNOWN": CodeOfferUnknown, "": CodeReservationRefused})
+	return s.Reserve(ctx, c.Key, c.BusinessKey, supplier.Offer{Segment: c.In.Segment, Offer: c.In.Offer, Travellers: c.In.Travellers, Nights: c.In.Nights},
+		map[string]string{"SOLD_OUT": CodeSoldOut, "OFFER_UNKNOWN": CodeOfferUnknown, "": CodeReservationRefused})
 }
 
 // reserved asks under the reference of the reservation what became of it.
@@ -94,7 +75,7 @@ func (d desk) reserved(ctx context.Context, reference, booking, segment string) 
 	if err != nil {
 		return held{}, err
 	}
-	return supplier.Resolve(ctx, s, pathReservations, reference, booking, segment)
+	return s.Reserved(ctx, reference, booking, segment)
 }
 
 func reservation(operationID string, m worker.Meta, segment string, res held) tourbooking.Reservation {
@@ -115,8 +96,8 @@ func (d desk) release(ctx context.Context, key, segment string, res held) error 
 	if err != nil {
 		return err
 	}
-	_, err = s.Post(ctx, pathReservations+"/"+res.ID+"/cancel", key, none{})
-	return supplier.Outcome(err, nil)
+	_, err = s.Cancel(ctx, key, res.ID, nil)
+	return err
 }
 
 // released asks whether that took effect: nil = it did.
@@ -125,7 +106,7 @@ func (d desk) released(ctx context.Context, reference, booking, segment string) 
 	if err != nil {
 		return err
 	}
-	return supplier.Became(ctx, s, pathReservations, reference, booking, segment, "cancelled")
+	return s.Cancelled(ctx, reference, booking, segment)
 }
 
 // confirm gives the booking its new segment and price and takes the decision, in one transaction (spec I11).
@@ -147,8 +128,7 @@ func (d desk) releaseOld(ctx context.Context, c worker.Call[AmendmentReleaseOldI
 	if err != nil {
 		return held{}, err
 	}
-	t, err := s.Post(ctx, pathReservations+"/"+c.In.OldReservation+"/cancel", c.Key, none{})
-	return t.Held(), supplier.Outcome(err, map[string]string{"": CodeReleaseRefused})
+	return s.Cancel(ctx, c.Key, c.In.OldReservation, map[string]string{"": CodeReleaseRefused})
 }
 
 // releasedOld cannot ask by the cancel's own reference, suppliers know none: repeating the cancel tells.

@@ -65,36 +65,18 @@ func (d desk) approve(ctx context.Context, tx *outbox.Tx, job worker.Job[RefundA
 }
 
 // paid is the payment provider's receipt.
-type paid struct {
-	ID       string `json:"id"`
-	Status   string `json:"status"`
-	Amount   int64  `json:"amount"`
-	Currency string `json:"currency"`
-}
+type paid = supplier.Held
 
-// paymentRequest is the payment provider's own format.
-type paymentRequest struct {
-	Reference string `json:"reference"`
-	Booking   string `json:"booking"`
-	Amount    int64  `json:"amount"`
-	Currency  string `json:"currency"`
-}
-
-const (
-	pathRefunds    = "/refunds"
-	paymentSegment = "payment"
-	whyPaidStands  = "past the pivot; money that was paid back is not taken again"
-)
+const whyPaidStands = "past the pivot; money that was paid back is not taken again"
 
 // RefundPay pays back, past the pivot.
 func (d desk) RefundPay() RefundPayHandler {
 	return RefundPayExternal(worker.Remote[RefundPayIn, paid, RefundPayOut]{
 		Call: func(ctx context.Context, c worker.Call[RefundPayIn]) (paid, error) {
-			t, err := d.payment.Post(ctx, pathRefunds, c.Key, paymentRequest{c.Key, c.BusinessKey, c.In.Amount, c.In.Currency})
-			return paid{t.ID, t.Status, t.Amount, t.Currency}, supplier.Outcome(err, map[string]string{"": CodeRefundRefused})
+			return d.payment.Refund(ctx, c.Key, c.BusinessKey, c.In.Amount, c.In.Currency, CodeRefundRefused)
 		},
 		Resolve: func(ctx context.Context, c worker.Call[RefundPayIn]) (paid, error) {
-			return d.askPaid(ctx, c.Key, c.BusinessKey)
+			return d.payment.Refunded(ctx, c.Key, c.BusinessKey)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[RefundPayIn], res paid) (RefundPayOut, error) {
 			return RefundPayOut{}, d.settlePaid(ctx, tx, job.Meta, res)
@@ -109,7 +91,7 @@ func (d desk) RefundPay() RefundPayHandler {
 func (d desk) RefundFollowUp() RefundFollowUpHandler {
 	return RefundFollowUpExternal(worker.Remote[RefundFollowUpIn, paid, RefundFollowUpOut]{
 		Call: func(ctx context.Context, c worker.Call[RefundFollowUpIn]) (paid, error) {
-			res, err := d.askPaid(ctx, c.In.ForwardOperationID, c.BusinessKey)
+			res, err := d.payment.Refunded(ctx, c.In.ForwardOperationID, c.BusinessKey)
 			if errors.Is(err, worker.ErrNotHappened) {
 				return paid{}, worker.BusinessError(CodeRefundRefused, "the payment provider has nothing under the reference of the forward operation")
 			}
@@ -122,17 +104,6 @@ func (d desk) RefundFollowUp() RefundFollowUpHandler {
 		worker.NotCompensable(whyPaidStands), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), d.retain, d.expect(oftenAsked, costCall),
 		worker.Amount(func(in RefundFollowUpIn) (int64, string) { return in.Amount, in.Currency }),
 	)
-}
-
-func (d desk) askPaid(ctx context.Context, reference, booking string) (paid, error) {
-	t, err := d.payment.Ask(ctx, pathRefunds, reference, booking, paymentSegment)
-	if errors.Is(err, supplier.ErrNotFound) {
-		return paid{}, worker.ErrNotHappened
-	}
-	if err != nil {
-		return paid{}, worker.Unknown(err)
-	}
-	return paid{t.ID, t.Status, t.Amount, t.Currency}, nil
 }
 
 func (d desk) settlePaid(ctx context.Context, tx *outbox.Tx, m worker.Meta, res paid) error {

@@ -10,45 +10,26 @@ import (
 	"github.com/vitrip/journeyman/worker"
 )
 
-const (
-	pathAuthorizations = "/authorizations"
-	pathCaptures       = "/captures"
-	paymentSegment     = "payment"
-	whyCaptureStands   = "past the pivot; captured money is given back by a refund, an operation of its own"
-)
-
-type authorizationRequest struct {
-	Reference string `json:"reference"`
-	Booking   string `json:"booking"`
-	Amount    int64  `json:"amount"`
-	Currency  string `json:"currency"`
-	Token     string `json:"token"`
-}
-
-type captureRequest struct {
-	Reference     string `json:"reference"`
-	Authorization string `json:"authorization"`
-}
+const whyCaptureStands = "past the pivot; captured money is given back by a refund, an operation of its own"
 
 // ReservationAuthorize blocks the money. An authorization moves none, so an orphaned one is voided rather than parked.
 func (d desk) ReservationAuthorize() ReservationAuthorizeHandler {
 	return ReservationAuthorizeExternal(worker.Remote[ReservationAuthorizeIn, held, ReservationAuthorizeOut]{
 		Call: func(ctx context.Context, c worker.Call[ReservationAuthorizeIn]) (held, error) {
-			t, err := d.payment.Post(ctx, pathAuthorizations, c.Key, authorizationRequest{c.Key, c.BusinessKey, c.In.Amount, c.In.Currency, c.In.Token})
-			return t.Held(), supplier.Outcome(err, map[string]string{"": CodePaymentDeclined})
+			return d.payment.Authorize(ctx, c.Key, c.BusinessKey, c.In.Amount, c.In.Currency, c.In.Token, CodePaymentDeclined)
 		},
 		Resolve: func(ctx context.Context, c worker.Call[ReservationAuthorizeIn]) (held, error) {
-			return supplier.Resolve(ctx, d.payment, pathAuthorizations, c.Key, c.BusinessKey, paymentSegment)
+			return d.payment.Authorized(ctx, c.Key, c.BusinessKey)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[ReservationAuthorizeIn], res held) (ReservationAuthorizeOut, error) {
 			return ReservationAuthorizeOut{AuthorizationID: res.ID}, d.blocked(ctx, tx, job.Meta, res)
 		},
 	}, ReservationAuthorizeUndo(worker.RemoteUndo[ReservationAuthorizeIn, held]{
 		Call: func(ctx context.Context, key string, u worker.UndoOf[ReservationAuthorizeIn, held]) error {
-			return d.void(ctx, key, u.Res)
+			return d.payment.Void(ctx, key, u.Res.ID)
 		},
 		Resolve: func(ctx context.Context, _ string, u worker.UndoOf[ReservationAuthorizeIn, held]) error {
-			return supplier.Became(ctx, d.payment, pathAuthorizations, u.OperationID, u.Meta.BusinessKey, paymentSegment, "voided")
+			return d.payment.Voided(ctx, u.OperationID, u.Meta.BusinessKey)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[ReservationAuthorizeIn, held]) error {
 			return d.voided(ctx, tx, u.Meta, u.Res, u.Reason)
@@ -61,7 +42,7 @@ func (d desk) ReservationAuthorize() ReservationAuthorizeHandler {
 func (d desk) ReservationPaymentFollowUp() ReservationPaymentFollowUpHandler {
 	return ReservationPaymentFollowUpExternal(worker.Remote[ReservationPaymentFollowUpIn, held, ReservationPaymentFollowUpOut]{
 		Call: func(ctx context.Context, c worker.Call[ReservationPaymentFollowUpIn]) (held, error) {
-			res, err := supplier.Resolve(ctx, d.payment, pathAuthorizations, c.In.ForwardOperationID, c.BusinessKey, paymentSegment)
+			res, err := d.payment.Authorized(ctx, c.In.ForwardOperationID, c.BusinessKey)
 			return supplier.Found(res, err, CodePaymentDeclined)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[ReservationPaymentFollowUpIn], res held) (ReservationPaymentFollowUpOut, error) {
@@ -69,10 +50,10 @@ func (d desk) ReservationPaymentFollowUp() ReservationPaymentFollowUpHandler {
 		},
 	}, ReservationPaymentFollowUpUndo(worker.RemoteUndo[ReservationPaymentFollowUpIn, held]{
 		Call: func(ctx context.Context, _ string, u worker.UndoOf[ReservationPaymentFollowUpIn, held]) error {
-			return d.void(ctx, u.In.ForwardOperationID+":undo", u.Res)
+			return d.payment.Void(ctx, u.In.ForwardOperationID+":undo", u.Res.ID)
 		},
 		Resolve: func(ctx context.Context, _ string, u worker.UndoOf[ReservationPaymentFollowUpIn, held]) error {
-			return supplier.Became(ctx, d.payment, pathAuthorizations, u.In.ForwardOperationID, u.Meta.BusinessKey, paymentSegment, "voided")
+			return d.payment.Voided(ctx, u.In.ForwardOperationID, u.Meta.BusinessKey)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[ReservationPaymentFollowUpIn, held]) error {
 			return d.voided(ctx, tx, u.Meta, u.Res, u.Reason)
@@ -85,11 +66,10 @@ func (d desk) ReservationPaymentFollowUp() ReservationPaymentFollowUpHandler {
 func (d desk) ReservationCapture() ReservationCaptureHandler {
 	return ReservationCaptureExternal(worker.Remote[ReservationCaptureIn, held, ReservationCaptureOut]{
 		Call: func(ctx context.Context, c worker.Call[ReservationCaptureIn]) (held, error) {
-			t, err := d.payment.Post(ctx, pathCaptures, c.Key, captureRequest{c.Key, c.In.AuthorizationID})
-			return t.Held(), supplier.Outcome(err, map[string]string{"": CodeCaptureRefused})
+			return d.payment.Capture(ctx, c.Key, c.In.AuthorizationID, CodeCaptureRefused)
 		},
 		Resolve: func(ctx context.Context, c worker.Call[ReservationCaptureIn]) (held, error) {
-			return supplier.Resolve(ctx, d.payment, pathCaptures, c.Key, c.BusinessKey, paymentSegment)
+			return d.payment.Captured(ctx, c.Key, c.BusinessKey)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[ReservationCaptureIn], res held) (ReservationCaptureOut, error) {
 			return ReservationCaptureOut{}, d.bookings.Settle(ctx, tx, settlement(job.Meta, tourbooking.SettledCaptured, res))
@@ -102,7 +82,7 @@ func (d desk) ReservationCapture() ReservationCaptureHandler {
 func (d desk) ReservationCaptureFollowUp() ReservationCaptureFollowUpHandler {
 	return ReservationCaptureFollowUpExternal(worker.Remote[ReservationCaptureFollowUpIn, held, ReservationCaptureFollowUpOut]{
 		Call: func(ctx context.Context, c worker.Call[ReservationCaptureFollowUpIn]) (held, error) {
-			res, err := supplier.Resolve(ctx, d.payment, pathCaptures, c.In.ForwardOperationID, c.BusinessKey, paymentSegment)
+			res, err := d.payment.Captured(ctx, c.In.ForwardOperationID, c.BusinessKey)
 			return supplier.Found(res, err, CodeCaptureRefused)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[ReservationCaptureFollowUpIn], res held) (ReservationCaptureFollowUpOut, error) {
@@ -124,18 +104,13 @@ func (d desk) blocked(ctx context.Context, tx *outbox.Tx, m worker.Meta, res hel
 	if err := d.bookings.Settle(ctx, tx, settlement(m, tourbooking.SettledAuthorized, res)); err != nil {
 		return err
 	}
-	_, err := d.bookings.Move(ctx, tx, m.BusinessKey, tourbooking.PaymentAuthorized, tourbooking.Detail{Segment: paymentSegment, Supplier: res.ID})
+	_, err := d.bookings.Move(ctx, tx, m.BusinessKey, tourbooking.PaymentAuthorized, tourbooking.Detail{Segment: supplier.Payment, Supplier: res.ID})
 	return fatalIfRefused(err)
-}
-
-func (d desk) void(ctx context.Context, key string, res held) error {
-	_, err := d.payment.Post(ctx, pathAuthorizations+"/"+res.ID+"/void", key, struct{}{})
-	return supplier.Outcome(err, nil)
 }
 
 func (d desk) voided(ctx context.Context, tx *outbox.Tx, m worker.Meta, res held, reason string) error {
 	if err := d.bookings.Settle(ctx, tx, settlement(m, tourbooking.SettledVoided, res)); err != nil {
 		return err
 	}
-	return d.moveOwn(ctx, tx, m, paymentSegment, res, reason)
+	return d.moveOwn(ctx, tx, m, supplier.Payment, res, reason)
 }

@@ -13,18 +13,6 @@ import (
 
 type held = supplier.Held
 
-const pathReservations = "/reservations"
-
-// reservationRequest is the suppliers' own format.
-type reservationRequest struct {
-	Reference  string `json:"reference"`
-	Booking    string `json:"booking"`
-	Segment    string `json:"segment"`
-	Offer      string `json:"offer"`
-	Travellers int64  `json:"travellers,omitempty"`
-	Nights     int64  `json:"nights,omitempty"`
-}
-
 func (d desk) client(segment string) (*supplier.Client, error) {
 	if c := d.segments[segment]; c != nil {
 		return c, nil
@@ -84,8 +72,8 @@ func (d desk) reserve(ctx context.Context, c worker.Call[ReservationReserveIn]) 
 	if err != nil {
 		return held{}, err
 	}
-	t, err := s.Post(ctx, pathReservations, c.Key, reservationRequest{c.Key, c.BusinessKey, c.In.Segment, c.In.Offer, c.In.Travellers, c.In.Nights})
-	return t.Held(), supplier.Outcome(err, map[string]string{"SOLD_OUT": CodeSoldOut, "OFFER_UNKNOWN": CodeOfferUnknown, "": CodeReservationRefused})
+	return s.Reserve(ctx, c.Key, c.BusinessKey, supplier.Offer{Segment: c.In.Segment, Offer: c.In.Offer, Travellers: c.In.Travellers, Nights: c.In.Nights},
+		map[string]string{"SOLD_OUT": CodeSoldOut, "OFFER_UNKNOWN": CodeOfferUnknown, "": CodeReservationRefused})
 }
 
 // reserved asks under the reference of the reservation what became of it.
@@ -94,7 +82,7 @@ func (d desk) reserved(ctx context.Context, reference, booking, segment string) 
 	if err != nil {
 		return held{}, err
 	}
-	return supplier.Resolve(ctx, s, pathReservations, reference, booking, segment)
+	return s.Reserved(ctx, reference, booking, segment)
 }
 
 // hold writes a confirmed reservation down and moves the booking, whether the call or a follow-up found it.
@@ -121,8 +109,8 @@ func (d desk) release(ctx context.Context, key, segment string, res held) error 
 	if err != nil {
 		return err
 	}
-	_, err = s.Post(ctx, pathReservations+"/"+res.ID+"/cancel", key, struct{}{})
-	return supplier.Outcome(err, nil)
+	_, err = s.Cancel(ctx, key, res.ID, nil)
+	return err
 }
 
 // released asks whether that took effect: nil = it did.
@@ -131,7 +119,7 @@ func (d desk) released(ctx context.Context, reference, booking, segment string) 
 	if err != nil {
 		return err
 	}
-	return supplier.Became(ctx, s, pathReservations, reference, booking, segment, "cancelled")
+	return s.Cancelled(ctx, reference, booking, segment)
 }
 
 // let writes down that a reservation is undone. The booking moves only for its own attempt: an orphan of an older one tells

@@ -17,24 +17,6 @@ type till struct {
 	client   *supplier.Client
 }
 
-type authorizationRequest struct {
-	Reference string `json:"reference"`
-	Booking   string `json:"booking"`
-	Amount    int64  `json:"amount"`
-	Currency  string `json:"currency"`
-	Token     string `json:"token"`
-}
-
-type captureRequest struct {
-	Reference     string `json:"reference"`
-	Authorization string `json:"authorization"`
-}
-
-const (
-	pathAuthorizations = "/authorizations"
-	pathCaptures       = "/captures"
-)
-
 const whyCaptureStands = "past the pivot; captured money is given back by a refund, an operation of its own"
 
 // PaymentAuthorize blocks the money. An authorization moves none, so an orphaned one is voided rather than parked.
@@ -42,13 +24,10 @@ func (h handlers) PaymentAuthorize() PaymentAuthorizeHandler {
 	p := h.till
 	return PaymentAuthorizeExternal(worker.Remote[PaymentAuthorizeIn, held, PaymentAuthorizeOut]{
 		Call: func(ctx context.Context, c worker.Call[PaymentAuthorizeIn]) (held, error) {
-			t, err := p.client.Post(ctx, pathAuthorizations, c.Key, authorizationRequest{
-				Reference: c.Key, Booking: c.BusinessKey, Amount: c.In.Amount, Currency: c.In.Currency, Token: c.In.Token,
-			})
-			return heldOf(t), supplier.Outcome(err, map[string]string{"": CodePaymentDeclined})
+			return p.client.Authorize(ctx, c.Key, c.BusinessKey, c.In.Amount, c.In.Currency, c.In.Token, CodePaymentDeclined)
 		},
 		Resolve: func(ctx context.Context, c worker.Call[PaymentAuthorizeIn]) (held, error) {
-			return ask(ctx, p.client, pathAuthorizations, c.Key, c.BusinessKey, segmentPayment)
+			return p.client.Authorized(ctx, c.Key, c.BusinessKey)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[PaymentAuthorizeIn], res held) (PaymentAuthorizeOut, error) {
 			return PaymentAuthorizeOut{AuthorizationID: res.ID}, p.authorized(ctx, tx, job.Meta, res)
@@ -56,10 +35,10 @@ func (h handlers) PaymentAuthorize() PaymentAuthorizeHandler {
 	},
 		PaymentAuthorizeUndo(worker.RemoteUndo[PaymentAuthorizeIn, held]{
 			Call: func(ctx context.Context, key string, u worker.UndoOf[PaymentAuthorizeIn, held]) error {
-				return p.void(ctx, key, u.Res)
+				return p.client.Void(ctx, key, u.Res.ID)
 			},
 			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[PaymentAuthorizeIn, held]) error {
-				return p.voided(ctx, u.OperationID, u.Meta.BusinessKey)
+				return p.client.Voided(ctx, u.OperationID, u.Meta.BusinessKey)
 			},
 			Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[PaymentAuthorizeIn, held]) error {
 				return p.released(ctx, tx, u.Meta, u.Res, u.Reason)
@@ -75,7 +54,8 @@ func (h handlers) PaymentFollowUp() PaymentFollowUpHandler {
 	p := h.till
 	return PaymentFollowUpExternal(worker.Remote[PaymentFollowUpIn, held, PaymentFollowUpOut]{
 		Call: func(ctx context.Context, c worker.Call[PaymentFollowUpIn]) (held, error) {
-			return found(ctx, p.client, pathAuthorizations, c.In.ForwardOperationID, c.BusinessKey, segmentPayment, CodePaymentDeclined)
+			res, err := p.client.Authorized(ctx, c.In.ForwardOperationID, c.BusinessKey)
+			return supplier.Found(res, err, CodePaymentDeclined)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[PaymentFollowUpIn], res held) (PaymentFollowUpOut, error) {
 			return PaymentFollowUpOut{AuthorizationID: res.ID}, p.authorized(ctx, tx, job.Meta, res)
@@ -83,10 +63,10 @@ func (h handlers) PaymentFollowUp() PaymentFollowUpHandler {
 	},
 		PaymentFollowUpUndo(worker.RemoteUndo[PaymentFollowUpIn, held]{
 			Call: func(ctx context.Context, _ string, u worker.UndoOf[PaymentFollowUpIn, held]) error {
-				return p.void(ctx, u.In.ForwardOperationID+":undo", u.Res)
+				return p.client.Void(ctx, u.In.ForwardOperationID+":undo", u.Res.ID)
 			},
 			Resolve: func(ctx context.Context, _ string, u worker.UndoOf[PaymentFollowUpIn, held]) error {
-				return p.voided(ctx, u.In.ForwardOperationID, u.Meta.BusinessKey)
+				return p.client.Voided(ctx, u.In.ForwardOperationID, u.Meta.BusinessKey)
 			},
 			Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[PaymentFollowUpIn, held]) error {
 				return p.released(ctx, tx, u.Meta, u.Res, u.Reason)
@@ -102,11 +82,10 @@ func (h handlers) PaymentCapture() PaymentCaptureHandler {
 	p := h.till
 	return PaymentCaptureExternal(worker.Remote[PaymentCaptureIn, held, PaymentCaptureOut]{
 		Call: func(ctx context.Context, c worker.Call[PaymentCaptureIn]) (held, error) {
-			t, err := p.client.Post(ctx, pathCaptures, c.Key, captureRequest{Reference: c.Key, Authorization: c.In.AuthorizationID})
-			return heldOf(t), supplier.Outcome(err, map[string]string{"": CodeCaptureRefused})
+			return p.client.Capture(ctx, c.Key, c.In.AuthorizationID, CodeCaptureRefused)
 		},
 		Resolve: func(ctx context.Context, c worker.Call[PaymentCaptureIn]) (held, error) {
-			return ask(ctx, p.client, pathCaptures, c.Key, c.BusinessKey, segmentPayment)
+			return p.client.Captured(ctx, c.Key, c.BusinessKey)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[PaymentCaptureIn], res held) (PaymentCaptureOut, error) {
 			return PaymentCaptureOut{}, p.bookings.Settle(ctx, tx, settlementOf(job.Meta, SettledCaptured, res))
@@ -122,7 +101,8 @@ func (h handlers) PaymentCaptureFollowUp() PaymentCaptureFollowUpHandler {
 	p := h.till
 	return PaymentCaptureFollowUpExternal(worker.Remote[PaymentCaptureFollowUpIn, held, PaymentCaptureFollowUpOut]{
 		Call: func(ctx context.Context, c worker.Call[PaymentCaptureFollowUpIn]) (held, error) {
-			return found(ctx, p.client, pathCaptures, c.In.ForwardOperationID, c.BusinessKey, segmentPayment, CodeCaptureRefused)
+			res, err := p.client.Captured(ctx, c.In.ForwardOperationID, c.BusinessKey)
+			return supplier.Found(res, err, CodeCaptureRefused)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[PaymentCaptureFollowUpIn], res held) (PaymentCaptureFollowUpOut, error) {
 			return PaymentCaptureFollowUpOut{}, p.bookings.Settle(ctx, tx, settlementOf(job.Meta, SettledCaptured, res))
@@ -147,23 +127,6 @@ func (p till) authorized(ctx context.Context, tx *outbox.Tx, m worker.Meta, res 
 	}
 	_, err = p.bookings.move(ctx, tx, k, PaymentAuthorized, Detail{Segment: segmentPayment, Supplier: res.ID})
 	return fatalIfRefused(err)
-}
-
-func (p till) void(ctx context.Context, key string, res held) error {
-	_, err := p.client.Post(ctx, pathAuthorizations+"/"+res.ID+"/void", key, struct{}{})
-	return supplier.Outcome(err, nil)
-}
-
-// voided asks whether the void took effect: nil = it did.
-func (p till) voided(ctx context.Context, reference, booking string) error {
-	t, err := p.client.Ask(ctx, pathAuthorizations, reference, booking, segmentPayment)
-	if err != nil {
-		return worker.Unknown(err)
-	}
-	if t.Status != "voided" {
-		return worker.ErrNotHappened
-	}
-	return nil
 }
 
 func (p till) released(ctx context.Context, tx *outbox.Tx, m worker.Meta, res held, reason string) error {

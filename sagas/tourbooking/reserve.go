@@ -19,29 +19,12 @@ type desk struct {
 }
 
 // held is what a supplier holds for us: result of a reservation or an authorization.
-type held struct {
-	ID       string `json:"id"`
-	Status   string `json:"status"`
-	Amount   int64  `json:"amount"` // minor units
-	Currency string `json:"currency"`
-}
-
-func heldOf(t supplier.Thing) held { return held{t.ID, t.Status, t.Amount, t.Currency} }
+type held = supplier.Held
 
 // offer is what a reservation asks a supplier for, whatever the segment.
 type offer struct {
 	Offer              string
 	Travellers, Nights int64 // nights: hotel only
-}
-
-// reservationRequest is the supplier's own format.
-type reservationRequest struct {
-	Reference  string `json:"reference"`
-	Booking    string `json:"booking"`
-	Segment    string `json:"segment"`
-	Offer      string `json:"offer"`
-	Travellers int64  `json:"travellers,omitempty"`
-	Nights     int64  `json:"nights,omitempty"`
 }
 
 // refusals maps the suppliers' codes to error codes of the model.
@@ -51,20 +34,15 @@ var refusals = map[string]string{ //nolint:gochecknoglobals // a constant table
 	"":              CodeReservationRefused,
 }
 
-const pathReservations = "/reservations"
-
 // reservation reserves at the desk's supplier. in reads a segment's input, out makes its output of the supplier's id.
 func reservation[In, Out any](d desk, in func(In) offer, out func(id string) Out) worker.Remote[In, held, Out] {
 	return worker.Remote[In, held, Out]{
 		Call: func(ctx context.Context, c worker.Call[In]) (held, error) {
 			o := in(c.In)
-			t, err := d.client.Post(ctx, pathReservations, c.Key, reservationRequest{
-				Reference: c.Key, Booking: c.BusinessKey, Segment: d.segment, Offer: o.Offer, Travellers: o.Travellers, Nights: o.Nights,
-			})
-			return heldOf(t), supplier.Outcome(err, refusals)
+			return d.client.Reserve(ctx, c.Key, c.BusinessKey, supplier.Offer{Segment: d.segment, Offer: o.Offer, Travellers: o.Travellers, Nights: o.Nights}, refusals)
 		},
 		Resolve: func(ctx context.Context, c worker.Call[In]) (held, error) {
-			return ask(ctx, d.client, pathReservations, c.Key, c.BusinessKey, d.segment)
+			return d.client.Reserved(ctx, c.Key, c.BusinessKey, d.segment)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[In], res held) (Out, error) {
 			return out(res.ID), d.settle(ctx, tx, job.Meta, res)
@@ -92,7 +70,8 @@ func cancellation[In any](d desk) worker.RemoteUndo[In, held] {
 func followUp[In, Out any](d desk, forward func(In) string, out func(id string) Out) worker.Remote[In, held, Out] {
 	return worker.Remote[In, held, Out]{
 		Call: func(ctx context.Context, c worker.Call[In]) (held, error) {
-			return found(ctx, d.client, pathReservations, forward(c.In), c.BusinessKey, d.segment, CodeNotReserved)
+			res, err := d.client.Reserved(ctx, forward(c.In), c.BusinessKey, d.segment)
+			return supplier.Found(res, err, CodeNotReserved)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[In], res held) (Out, error) {
 			return out(res.ID), d.settle(ctx, tx, job.Meta, res)
@@ -140,20 +119,13 @@ func (d desk) settle(ctx context.Context, tx *outbox.Tx, m worker.Meta, res held
 }
 
 func (d desk) cancel(ctx context.Context, key string, res held) error {
-	_, err := d.client.Post(ctx, pathReservations+"/"+res.ID+"/cancel", key, struct{}{})
-	return supplier.Outcome(err, nil)
+	_, err := d.client.Cancel(ctx, key, res.ID, nil)
+	return err
 }
 
 // cancelled asks whether the cancellation took effect: nil = it did.
 func (d desk) cancelled(ctx context.Context, reference, booking string) error {
-	t, err := d.client.Ask(ctx, pathReservations, reference, booking, d.segment)
-	if err != nil {
-		return worker.Unknown(err)
-	}
-	if t.Status != "cancelled" {
-		return worker.ErrNotHappened
-	}
-	return nil
+	return d.client.Cancelled(ctx, reference, booking, d.segment)
 }
 
 // released writes down that a reservation is undone. The booking moves only for its own attempt: an orphan of
@@ -171,27 +143,6 @@ func (d desk) released(ctx context.Context, tx *outbox.Tx, forward string, m wor
 	}
 	_, err = d.bookings.move(ctx, tx, k, SegmentReleased, Detail{Segment: d.segment, Supplier: res.ID, Reason: reason})
 	return fatalIfRefused(err)
-}
-
-// ask is the Resolve of a call: what it made, ErrNotHappened, or unknown.
-func ask(ctx context.Context, c *supplier.Client, path, reference, booking, segment string) (held, error) {
-	t, err := c.Ask(ctx, path, reference, booking, segment)
-	if errors.Is(err, supplier.ErrNotFound) {
-		return held{}, worker.ErrNotHappened
-	}
-	if err != nil {
-		return held{}, worker.Unknown(err)
-	}
-	return heldOf(t), nil
-}
-
-// found is the Call of a follow-up: what the forward call made, a BUSINESS error with code when it made nothing, or unknown.
-func found(ctx context.Context, c *supplier.Client, path, reference, booking, segment, code string) (held, error) {
-	res, err := ask(ctx, c, path, reference, booking, segment)
-	if errors.Is(err, worker.ErrNotHappened) {
-		return held{}, worker.BusinessError(code, "the supplier has nothing under the reference of the forward operation")
-	}
-	return res, err
 }
 
 // fatalIfUnknown makes a missing booking a person's matter: no later attempt finds it.
