@@ -34,12 +34,18 @@ type Cluster struct {
 // outlive the machine, only the processes that use it. It dies with this
 // process even when that is killed (Linux). Call Stop.
 func Launch(ctx context.Context, bin string) (*Cluster, error) {
-	dir, err := os.MkdirTemp(tempRoot(), "jmpg-")
+	return LaunchIn(ctx, bin, tempRoot())
+}
+
+// LaunchIn is [Launch] with the cluster's folder under parent, "" = the temporary folder, and settings of the server
+// ("fsync=on") that override its own.
+func LaunchIn(ctx context.Context, bin, parent string, settings ...string) (*Cluster, error) {
+	dir, err := os.MkdirTemp(parent, "jmpg-")
 	if err != nil {
 		return nil, err
 	}
 	c := &Cluster{dir: dir, out: &bytes.Buffer{}, end: make(chan error, 1)}
-	if err := c.start(ctx, bin); err != nil {
+	if err := c.start(ctx, bin, settings); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return c, nil
@@ -53,7 +59,7 @@ func tempRoot() string {
 	return ""
 }
 
-func (c *Cluster) start(ctx context.Context, bin string) error {
+func (c *Cluster) start(ctx context.Context, bin string, settings []string) error {
 	data, sock := filepath.Join(c.dir, "data"), filepath.Join(c.dir, "sock")
 	if err := os.Chmod(c.dir, 0o755); err != nil { //nolint:gosec // the server's user must pass through
 		return err
@@ -76,6 +82,9 @@ func (c *Cluster) start(ctx context.Context, bin string) error {
 	c.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", sock, //nolint:noctx // ended by Stop, not by ctx
 		"-c", "listen_addresses=", "-c", "fsync=off", "-c", "full_page_writes=off",
 		"-c", "shared_buffers=128MB", "-c", "max_connections=300", "-c", "log_min_messages=fatal")
+	for _, s := range settings {
+		c.cmd.Args = append(c.cmd.Args, "-c", s)
+	}
 	c.cmd.Dir, c.cmd.SysProcAttr = c.dir, procAttr()
 	c.cmd.Stdout, c.cmd.Stderr = c.out, c.out
 	c.DSN = "host=" + sock + " user=postgres dbname=postgres sslmode=disable"
@@ -105,6 +114,9 @@ func (c *Cluster) start(ctx context.Context, bin string) error {
 		}
 	}
 }
+
+// PID is the process id of the server, the parent of those that serve connections.
+func (c *Cluster) PID() int { return c.cmd.Process.Pid }
 
 // Stop ends the server, waits for it and removes its folder. Safe to call more than once.
 func (c *Cluster) Stop() error {

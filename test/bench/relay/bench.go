@@ -10,13 +10,14 @@ import (
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/events/inbox"
 	"github.com/vitrip/journeyman/events/kafka"
+	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/outbox"
 )
 
 // bench is what all parts share.
 type bench struct {
 	settings
-	db       *database
+	db       *postgres.Cluster
 	broker   *brokerProcess
 	pool     *pgxpool.Pool
 	catalog  *events.Catalog

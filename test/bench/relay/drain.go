@@ -9,6 +9,7 @@ import (
 
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/outbox"
+	"github.com/vitrip/journeyman/test/bench/rig"
 )
 
 const batch = 1000
@@ -101,7 +102,7 @@ func (b *bench) readAndDelete(ctx context.Context, rows int) (float64, error) {
 }
 
 // drains compares the relay with the limit and with watermill's forwarder, in alternating runs.
-func (b *bench) drains(ctx context.Context, r report) error {
+func (b *bench) drains(ctx context.Context, r rig.Report) error {
 	if err := b.keys(ctx); err != nil {
 		return err
 	}
@@ -158,24 +159,24 @@ func (b *bench) drains(ctx context.Context, r report) error {
 		}
 	}
 	for name, v := range rates {
-		r["rows_per_s_"+name] = round(quantile(v, 0.5))
+		r["rows_per_s_"+name] = rig.Round(quantile(v, 0.5))
 	}
 	for _, name := range []string{"no_broker", "one_lane", "four_lanes", "one_lane_log", "four_lanes_log"} {
 		if len(rates["limit"]) > 0 {
-			r["drain_ratio_"+name] = round(rates.ratio(name, "limit"))
+			r["drain_ratio_"+name] = rig.Round(rates.ratio(name, "limit"))
 		}
 	}
 	if b.wants("watermill") { // both keep what was published: the forwarder marks rows, the relay writes its log
-		r["drain_ratio_vs_watermill"] = round(rates.ratio("four_lanes_log", "watermill"))
+		r["drain_ratio_vs_watermill"] = rig.Round(rates.ratio("four_lanes_log", "watermill"))
 		if b.wants("drain") {
-			r["drain_ratio_vs_watermill_one_lane"] = round(rates.ratio("one_lane_log", "watermill"))
+			r["drain_ratio_vs_watermill_one_lane"] = rig.Round(rates.ratio("one_lane_log", "watermill"))
 		}
 	}
 	return nil
 }
 
 // backlogs compares drains of a large backlog, and of one under an old snapshot, with those of a small one.
-func (b *bench) backlogs(ctx context.Context, r report) error {
+func (b *bench) backlogs(ctx context.Context, r rig.Report) error {
 	if err := b.keys(ctx); err != nil {
 		return err
 	}
@@ -216,7 +217,7 @@ func (b *bench) backlogs(ctx context.Context, r report) error {
 			}
 		}
 	}
-	r["backlog_ratio"], r["snapshot_ratio"], r["backlog_snapshot_ratio"] = round(rates.ratio("large", "small")), round(rates.ratio("snapshot", "small")), round(rates.ratio("large_snapshot", "small"))
+	r["backlog_ratio"], r["snapshot_ratio"], r["backlog_snapshot_ratio"] = rig.Round(rates.ratio("large", "small")), rig.Round(rates.ratio("snapshot", "small")), rig.Round(rates.ratio("large_snapshot", "small"))
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/vitrip/journeyman/events/inbox"
 	"github.com/vitrip/journeyman/events/kafka"
 	"github.com/vitrip/journeyman/outbox"
+	"github.com/vitrip/journeyman/test/bench/rig"
 )
 
 // record is a message as the relay publishes it.
@@ -34,7 +35,7 @@ func record(n int, key string) (events.Record, error) {
 }
 
 // inboxes compares the inbox with a loop that reads and inserts, each in a group of its own over the same topic.
-func (b *bench) inboxes(ctx context.Context, r report) error {
+func (b *bench) inboxes(ctx context.Context, r rig.Report) error {
 	k, err := dial(b.broker.Keeps)
 	if err != nil {
 		return err
@@ -79,8 +80,8 @@ func (b *bench) inboxes(ctx context.Context, r report) error {
 			rates[c.name] = append(rates[c.name], rate)
 		}
 	}
-	r["messages_per_s_read_and_insert"], r["messages_per_s_inbox"], r["messages_per_s_inbox_batch"] = round(rates.median("bare")), round(rates.median("inbox")), round(rates.median("inbox_batch"))
-	r["inbox_ratio"], r["inbox_ratio_batch"] = round(rates.ratio("inbox", "bare")), round(rates.ratio("inbox_batch", "bare"))
+	r["messages_per_s_read_and_insert"], r["messages_per_s_inbox"], r["messages_per_s_inbox_batch"] = rig.Round(rates.median("bare")), rig.Round(rates.median("inbox")), rig.Round(rates.median("inbox_batch"))
+	r["inbox_ratio"], r["inbox_ratio_batch"] = rig.Round(rates.ratio("inbox", "bare")), rig.Round(rates.ratio("inbox_batch", "bare"))
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/outbox"
+	"github.com/vitrip/journeyman/test/bench/rig"
 )
 
 // stamps notes when the broker acknowledged each message, by operation id.
@@ -81,7 +82,7 @@ func serveRelay(ctx context.Context, in io.Reader, out io.Writer, dsn, broker st
 const eventsPerSecond = 1000
 
 // latencies measures commit to acknowledgement at a steady rate, with the relay in the process of the workers, and apart.
-func (b *bench) latencies(ctx context.Context, r report) error {
+func (b *bench) latencies(ctx context.Context, r rig.Report) error {
 	r["latency_events_per_s"] = eventsPerSecond
 	during := 10 * time.Second
 	if b.quick {
@@ -108,7 +109,7 @@ func (b *bench) latencies(ctx context.Context, r report) error {
 	if err := errors.Join(err, <-done); err != nil {
 		return err
 	}
-	p, err := startProcess("-serve-relay", b.db.dsn, "-brokers", b.broker.Forgets)
+	p, err := startProcess("-serve-relay", b.db.DSN, "-brokers", b.broker.Forgets)
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (b *bench) latencies(ctx context.Context, r report) error {
 }
 
 // latency commits transactions of one event at the rate, over eight connections, and reports when the broker had them.
-func (b *bench) latency(ctx context.Context, r report, name string, during time.Duration, take func() (map[string]int64, error)) error {
+func (b *bench) latency(ctx context.Context, r rig.Report, name string, during time.Duration, take func() (map[string]int64, error)) error {
 	const writers = 8
 	committed := make([]map[string]int64, writers)
 	var late [writers]float64
@@ -196,7 +197,7 @@ func (b *bench) latency(ctx context.Context, r report, name string, during time.
 	}
 	p50, p99 := quantile(ms, 0.5), quantile(ms, 0.99)
 	b.say("%-22s p50 %.2f ms  p99 %.2f ms  max %.1f ms  (%d events)", name, p50, p99, quantile(ms, 1), len(ms))
-	r[name+"_p50_ms"], r[name+"_p99_ms"], r[name+"_max_ms"] = round(p50), round(p99), round(quantile(ms, 1))
+	r[name+"_p50_ms"], r[name+"_p99_ms"], r[name+"_max_ms"] = rig.Round(p50), rig.Round(p99), rig.Round(quantile(ms, 1))
 	return nil
 }
 

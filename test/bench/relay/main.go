@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,6 +12,8 @@ import (
 	"runtime/pprof"
 	"strings"
 	"time"
+
+	"github.com/vitrip/journeyman/test/bench/rig"
 )
 
 type settings struct {
@@ -79,15 +80,15 @@ func run(ctx context.Context, s settings, progress io.Writer) (err error) {
 	pick(&s.rounds, 3, 1)
 	pick(&s.backlog, 500_000, 100_000)
 	b := &bench{settings: s, progress: progress}
-	if b.db, err = startDatabase(ctx, s.dir); err != nil {
+	if b.db, err = rig.Start(ctx, s.dir); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.db.stop()) }()
+	defer func() { err = errors.Join(err, b.db.Stop()) }()
 	if b.broker, err = startBroker(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.broker.stop()) }()
-	if b.pool, err = b.db.pool(ctx, 24); err != nil {
+	if b.pool, err = rig.Pool(ctx, b.db.DSN, 24); err != nil {
 		return err
 	}
 	defer b.pool.Close()
@@ -106,10 +107,10 @@ func run(ctx context.Context, s settings, progress io.Writer) (err error) {
 		defer pprof.StopCPUProfile()
 	}
 	began := time.Now()
-	r := report{"rows": s.rows, "rounds": s.rounds, "backlog_rows": s.backlog, "cores": runtime.NumCPU()}
+	r := rig.Report{"rows": s.rows, "rounds": s.rounds, "backlog_rows": s.backlog, "cores": runtime.NumCPU()}
 	for _, part := range []struct {
 		name string
-		do   func(context.Context, report) error
+		do   func(context.Context, rig.Report) error
 	}{{"produce", b.produceLimit}, {"drain", b.drains}, {"backlog", b.backlogs}, {"latency", b.latencies}, {"staging", b.staging}, {"inbox", b.inboxes}, {"poison", b.poisoned}} {
 		if !s.wants(part.name) && !(part.name == "drain" && s.wants("watermill")) {
 			continue
@@ -120,8 +121,6 @@ func run(ctx context.Context, s settings, progress io.Writer) (err error) {
 		}
 		fmt.Fprintf(progress, "%s took %v\n", part.name, time.Since(start).Round(100*time.Millisecond)) //nolint:errcheck // progress
 	}
-	r["seconds"] = round(time.Since(began).Seconds())
-	enc := json.NewEncoder(os.Stdout)
-	enc.SetIndent("", "  ")
-	return enc.Encode(r)
+	r["seconds"] = rig.Round(time.Since(began).Seconds())
+	return r.Print(os.Stdout)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/vitrip/journeyman/events/inbox"
 	"github.com/vitrip/journeyman/events/kafka"
 	"github.com/vitrip/journeyman/outbox"
+	"github.com/vitrip/journeyman/test/bench/rig"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 
 // poisoned measures publish to applied at a steady rate, first clean, then with poison of several keys among the messages, and
 // looks for each poison's end.
-func (b *bench) poisoned(ctx context.Context, r report) error {
+func (b *bench) poisoned(ctx context.Context, r rig.Report) error {
 	during := 6 * time.Second
 	if b.quick {
 		during = 3 * time.Second
@@ -69,7 +70,7 @@ func (b *bench) poisoned(ctx context.Context, r report) error {
 	}
 	p99, poisonedP99 := quantile(clean, 0.99), quantile(dirty, 0.99)
 	b.say("steady           p99 %.1f ms clean, %.1f ms among poison; set aside: %v", p99, poisonedP99, dead)
-	r["steady_p99_ms"], r["poison_p99_ms"], r["poison_p99_ratio"], r["poison_dead"] = round(p99), round(poisonedP99), round(poisonedP99/p99), dead
+	r["steady_p99_ms"], r["poison_p99_ms"], r["poison_p99_ratio"], r["poison_dead"] = rig.Round(p99), rig.Round(poisonedP99), rig.Round(poisonedP99/p99), dead
 	return nil
 }
 

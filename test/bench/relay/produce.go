@@ -7,10 +7,12 @@ import (
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
+
+	"github.com/vitrip/journeyman/test/bench/rig"
 )
 
 // produceLimit is kafka-go's Client.Produce by itself: one caller, batches of the relay's size, one partition at a time.
-func (b *bench) produceLimit(ctx context.Context, r report) error {
+func (b *bench) produceLimit(ctx context.Context, r rig.Report) error {
 	t := &kafkago.Transport{}
 	defer t.CloseIdleConnections()
 	c := kafkago.Client{Addr: kafkago.TCP(b.broker.Forgets), Transport: t, Timeout: 10 * time.Second}
@@ -38,6 +40,6 @@ func (b *bench) produceLimit(ctx context.Context, r report) error {
 	}
 	rate := float64(calls*batch) / time.Since(began).Seconds()
 	b.say("%-16s %7.0f records/s", "produce", rate)
-	r["records_per_s_produce"] = round(rate)
+	r["records_per_s_produce"] = rig.Round(rate)
 	return nil
 }

@@ -1,21 +1,8 @@
 package main
 
 import (
-	"math"
 	"slices"
 )
-
-// report is the JSON object that is printed.
-type report map[string]any
-
-// round keeps three significant digits.
-func round(v float64) float64 {
-	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
-		return 0
-	}
-	scale := math.Pow(10, 2-math.Floor(math.Log10(math.Abs(v))))
-	return math.Round(v*scale) / scale
-}
 
 // quantile of values, 0 for none.
 func quantile(values []float64, q float64) float64 {

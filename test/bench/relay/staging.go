@@ -10,10 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/test/bench/rig"
 )
 
 // staging measures what an event adds to a worker's transaction of two round trips, eight at a time.
-func (b *bench) staging(ctx context.Context, r report) error {
+func (b *bench) staging(ctx context.Context, r rig.Report) error {
 	if _, err := b.pool.Exec(ctx, `
 		TRUNCATE journeyman.outbox;
 		CREATE TABLE IF NOT EXISTS room (operation_id text, offer text);
@@ -37,9 +38,9 @@ func (b *bench) staging(ctx context.Context, r report) error {
 			}
 		}
 	}
-	r["transactions_per_s"], r["transactions_per_s_staged"] = round(rates.median("none")), round(rates.median("staged"))
-	r["staging_cost"] = round(rates.ratio("none", "staged") - 1)
-	r["staging_cost_plain_insert"] = round(rates.ratio("none", "plain") - 1)
+	r["transactions_per_s"], r["transactions_per_s_staged"] = rig.Round(rates.median("none")), rig.Round(rates.median("staged"))
+	r["staging_cost"] = rig.Round(rates.ratio("none", "staged") - 1)
+	r["staging_cost_plain_insert"] = rig.Round(rates.ratio("none", "plain") - 1)
 	b.say("staging: %.0f transactions/s without, %.0f with an event, %.0f with a bare insert", rates.median("none"), rates.median("staged"), rates.median("plain"))
 	return nil
 }

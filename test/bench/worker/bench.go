@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/vitrip/journeyman/internal/postgres"
 )
 
 // bench is what all contestants share.
 type bench struct {
 	engine      *engineProcess
-	db          *database
+	db          *postgres.Cluster
 	pool        *pgxpool.Pool // concurrency connections and four to spare
 	control     *pgxpool.Pool // ours: control statements
 	concurrency int           // transactions at once
@@ -70,7 +72,7 @@ func (b *bench) measure(ctx context.Context, c contestant, jobType, prefix strin
 	runtime.GC() // the last one's garbage is not this one's
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	meter, err := newMeter(0, b.db.root)
+	meter, err := newMeter(0, b.db.PID())
 	if err != nil {
 		return m, err
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/vitrip/journeyman/test/bench/rig"
 )
 
 // dbosRun is a DBOS workflow of one transactional step with the same domain row.
@@ -24,7 +26,7 @@ type dbosInput struct {
 }
 
 func (b *bench) newDBOS(ctx context.Context) (*dbosRun, error) {
-	pool, err := b.db.pool(ctx, int(b.pool.Config().MaxConns)) // it closes its pool
+	pool, err := rig.Pool(ctx, b.db.DSN, int(b.pool.Config().MaxConns)) // it closes its pool
 	if err != nil {
 		return nil, err
 	}

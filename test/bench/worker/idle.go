@@ -14,15 +14,16 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/vitrip/journeyman/test/bench/rig"
 	"github.com/vitrip/journeyman/worker"
 	"github.com/vitrip/journeyman/zeebe"
 )
 
 // serveIdle is a worker process whose job types have no jobs. It ends with its input.
 func serveIdle(ctx context.Context, in io.Reader, out io.Writer, addr, dsn string, types int) error {
-	b := &bench{db: &database{dsn: dsn}, concurrency: 8, active: 2 * types}
+	b := &bench{concurrency: 8, active: 2 * types}
 	var err error
-	if b.pool, err = b.db.pool(ctx, 8); err != nil {
+	if b.pool, err = rig.Pool(ctx, dsn, 8); err != nil {
 		return err
 	}
 	defer b.pool.Close()
@@ -68,7 +69,7 @@ func (b *bench) idle(types int, settle, during time.Duration) (percent float64, 
 	if err != nil {
 		return 0, 0, err
 	}
-	cmd := exec.Command(self, "-serve-idle", b.engine.addr, "-dsn", b.db.dsn, "-types", fmt.Sprint(types)) //nolint:noctx // ends with its input
+	cmd := exec.Command(self, "-serve-idle", b.engine.addr, "-dsn", b.db.DSN, "-types", fmt.Sprint(types)) //nolint:noctx // ends with its input
 	cmd.Stderr, cmd.SysProcAttr = os.Stderr, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -96,7 +97,7 @@ func (b *bench) idle(types int, settle, during time.Duration) (percent float64, 
 		return 0, 0, err
 	}
 	<-time.After(settle)
-	m, err := newMeter(cmd.Process.Pid, b.db.root)
+	m, err := newMeter(cmd.Process.Pid, b.db.PID())
 	if err != nil {
 		return 0, 0, err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,6 +12,8 @@ import (
 	"runtime/pprof"
 	"strings"
 	"time"
+
+	"github.com/vitrip/journeyman/test/bench/rig"
 )
 
 type settings struct {
@@ -31,6 +32,14 @@ type settings struct {
 
 func (s settings) wants(part string) bool {
 	return s.only == "" || strings.Contains(","+s.only+",", ","+part+",")
+}
+
+// serverSettings of PostgreSQL: what tells of statements costs some of what is measured.
+func (s settings) serverSettings() []string {
+	if !s.statements {
+		return nil
+	}
+	return []string{"shared_preload_libraries=pg_stat_statements", "pg_stat_statements.track_planning=on"}
 }
 
 func main() {
@@ -89,19 +98,19 @@ func run(ctx context.Context, s settings, progress io.Writer) (err error) {
 	pick(&s.rounds, 5, 2)
 	pick(&s.old, 1_000_000, 100_000)
 	b := &bench{concurrency: s.concurrency, active: s.active, progress: progress, tell: s.statements}
-	if b.db, err = startDatabase(ctx, s.dir, s.statements); err != nil {
+	if b.db, err = rig.Start(ctx, s.dir, s.serverSettings()...); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.db.stop()) }()
+	defer func() { err = errors.Join(err, b.db.Stop()) }()
 	if b.engine, err = startEngine(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.engine.stop()) }()
-	if b.pool, err = b.db.pool(ctx, s.concurrency+4); err != nil {
+	if b.pool, err = rig.Pool(ctx, b.db.DSN, s.concurrency+4); err != nil {
 		return err
 	}
 	defer b.pool.Close()
-	if b.control, err = b.db.pool(ctx, 4); err != nil {
+	if b.control, err = rig.Pool(ctx, b.db.DSN, 4); err != nil {
 		return err
 	}
 	defer b.control.Close()
@@ -127,14 +136,12 @@ func run(ctx context.Context, s settings, progress io.Writer) (err error) {
 		defer func() { err = errors.Join(err, pprof.Lookup("allocs").WriteTo(f, 0), f.Close()) }()
 	}
 	began := time.Now()
-	r := report{"jobs_per_run": s.jobs, "rounds": s.rounds, "concurrency": s.concurrency, "max_jobs_active": s.active, "cores": runtime.NumCPU(), "old_rows": s.old}
-	for _, part := range []func(context.Context, *bench, settings, report) error{compare, aged, latency, idleTypes} {
+	r := rig.Report{"jobs_per_run": s.jobs, "rounds": s.rounds, "concurrency": s.concurrency, "max_jobs_active": s.active, "cores": runtime.NumCPU(), "old_rows": s.old}
+	for _, part := range []func(context.Context, *bench, settings, rig.Report) error{compare, aged, latency, idleTypes} {
 		if err := part(ctx, b, s, r); err != nil {
 			return err
 		}
 	}
-	r["seconds"] = round(time.Since(began).Seconds())
-	enc := json.NewEncoder(os.Stdout)
-	enc.SetIndent("", "  ")
-	return enc.Encode(r)
+	r["seconds"] = rig.Round(time.Since(began).Seconds())
+	return r.Print(os.Stdout)
 }

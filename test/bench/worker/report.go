@@ -3,21 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
+
+	"github.com/vitrip/journeyman/test/bench/rig"
 )
-
-// report is the JSON object that is printed.
-type report map[string]any
-
-// round keeps three significant digits.
-func round(v float64) float64 {
-	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
-		return 0
-	}
-	scale := math.Pow(10, 2-math.Floor(math.Log10(math.Abs(v))))
-	return math.Round(v*scale) / scale
-}
 
 // entrant is a contestant in the alternating runs.
 type entrant struct {
@@ -28,7 +17,7 @@ type entrant struct {
 }
 
 // compare is the alternating runs.
-func compare(ctx context.Context, b *bench, s settings, r report) error {
+func compare(ctx context.Context, b *bench, s settings, r rig.Report) error {
 	single, err := b.newOurs(ctx, "journeyman", 1)
 	if err != nil {
 		return err
@@ -94,9 +83,9 @@ func compare(ctx context.Context, b *bench, s settings, r report) error {
 		if !ok {
 			suffix = "_" + e.name
 		}
-		r["jobs_per_s"+suffix] = round(each(runs[e.name], rate))
-		r["cpu_us_per_job"+suffix] = round(each(runs[e.name], cpu))
-		r["cpu_us_per_job_backends"+suffix] = round(each(runs[e.name], func(m measured) float64 { return m.cpu.backends.Seconds() * 1e6 / float64(m.n) }))
+		r["jobs_per_s"+suffix] = rig.Round(each(runs[e.name], rate))
+		r["cpu_us_per_job"+suffix] = rig.Round(each(runs[e.name], cpu))
+		r["cpu_us_per_job_backends"+suffix] = rig.Round(each(runs[e.name], func(m measured) float64 { return m.cpu.backends.Seconds() * 1e6 / float64(m.n) }))
 	}
 	for _, c := range []struct {
 		field, over, under string
@@ -114,20 +103,20 @@ func compare(ctx context.Context, b *bench, s settings, r report) error {
 		{"replay_cpu_ratio", "single", "replay", cpu},
 	} {
 		if len(runs[c.over]) > 0 && len(runs[c.under]) > 0 {
-			r[c.field] = round(ratio(runs[c.over], runs[c.under], c.f))
+			r[c.field] = rig.Round(ratio(runs[c.over], runs[c.under], c.f))
 		}
 	}
 	if s.wants("single") {
-		r["allocs_per_job"] = round(each(runs["single"], func(m measured) float64 { return float64(m.allocs) / float64(m.n) }))
+		r["allocs_per_job"] = rig.Round(each(runs["single"], func(m measured) float64 { return float64(m.allocs) / float64(m.n) }))
 	}
 	if s.wants("grouped") {
-		r["allocs_per_job_grouped"] = round(each(runs["grouped"], func(m measured) float64 { return float64(m.allocs) / float64(m.n) }))
+		r["allocs_per_job_grouped"] = rig.Round(each(runs["grouped"], func(m measured) float64 { return float64(m.allocs) / float64(m.n) }))
 	}
 	return nil
 }
 
 // aged compares a schema full of old operations with an empty one.
-func aged(ctx context.Context, b *bench, s settings, r report) error {
+func aged(ctx context.Context, b *bench, s settings, r rig.Report) error {
 	if !s.wants("old") {
 		return nil
 	}
@@ -156,13 +145,13 @@ func aged(ctx context.Context, b *bench, s settings, r report) error {
 			}
 		}
 	}
-	r["old_rows_ratio"] = round(ratio(runs[1], runs[0], measured.rate))
-	r["old_rows_cpu_ratio"] = round(ratio(runs[0], runs[1], measured.cpuPerJob))
+	r["old_rows_ratio"] = rig.Round(ratio(runs[1], runs[0], measured.rate))
+	r["old_rows_cpu_ratio"] = rig.Round(ratio(runs[0], runs[1], measured.cpuPerJob))
 	return nil
 }
 
 // latency is an open loop at a rate far from saturation, with the worker's defaults.
-func latency(ctx context.Context, b *bench, s settings, r report) error {
+func latency(ctx context.Context, b *bench, s settings, r rig.Report) error {
 	if !s.wants("latency") {
 		return nil
 	}
@@ -183,12 +172,12 @@ func latency(ctx context.Context, b *bench, s settings, r report) error {
 			return err
 		}
 		a, err := b.engine.do(order{Op: "offer", Type: "latency", Prefix: "latency", N: n, Rate: rate})
-		r["created_to_completed_p50_ms"], r["created_to_completed_p99_ms"], r["created_per_s"] = round(a.P50), round(a.P99), rate
+		r["created_to_completed_p50_ms"], r["created_to_completed_p99_ms"], r["created_per_s"] = rig.Round(a.P50), rig.Round(a.P99), rate
 		return err
 	})
 }
 
-func idleTypes(_ context.Context, b *bench, s settings, r report) error {
+func idleTypes(_ context.Context, b *bench, s settings, r rig.Report) error {
 	if !s.wants("idle") {
 		return nil
 	}
@@ -198,6 +187,6 @@ func idleTypes(_ context.Context, b *bench, s settings, r report) error {
 		settle, during = 13*time.Second, 6*time.Second
 	}
 	percent, bytes, err := b.idle(200, settle, during)
-	r["idle_types"], r["idle_types_core_percent"], r["idle_types_bytes"] = 200, round(percent), bytes
+	r["idle_types"], r["idle_types_core_percent"], r["idle_types_bytes"] = 200, rig.Round(percent), bytes
 	return err
 }
