@@ -210,6 +210,11 @@ func TestReservation_cancelled(t *testing.T) {
 	id := st.Post(reservation.TypeName, "k", room)
 	st.Until("the money is asked for", func() bool { return st.world.Requests(booked, "payment", authorize) > 0 })
 	st.Cancel(id)
+	st.Until("it is given up", func() bool {
+		d, err := st.Sagas.Show(t.Context(), id)
+		return err == nil && d.Decision == sagas.Cancelled
+	})
+	st.Advance(time.Minute) // the lease of the call that was never answered
 	st.Wait(id).Want("failed", "cancelled", "segmentReserve")
 	st.want(tourbooking.Cancelled, map[string]int{"hotel reserve": 1, "hotel cancel": 1})
 }
