@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/avro"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/schema/internal/datum"
 )
 
 // fill turns a value of JSON into the Go value that the encoder takes for the node, strictly.
@@ -101,7 +102,7 @@ func (s *Schema) fillUnion(n *avro.SchemaNode, namespace, at string, v any, f *f
 	if tried == 1 {
 		*f = append(*f, first...)
 	} else {
-		f.add(at, "is "+kind(v)+" that fits no type of the union")
+		f.add(at, "is "+datum.Kind(v)+" that fits no type of the union")
 	}
 	return nil
 }
@@ -220,23 +221,6 @@ func decimal(n *avro.SchemaNode, at string, v any, f *faults) any {
 }
 
 func wrong(f *faults, at string, v any, want string) any {
-	f.add(at, "is "+kind(v)+", want "+want)
+	f.add(at, "is "+datum.Kind(v)+", want "+want)
 	return nil
-}
-
-func kind(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case string:
-		return "string"
-	case json.Number:
-		return "number"
-	case []any:
-		return "array"
-	default:
-		return "object"
-	}
 }

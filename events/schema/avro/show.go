@@ -1,12 +1,13 @@
 package avro
 
 import (
-	"math"
 	"math/big"
 	"time"
 	"unicode/utf8"
 
 	"github.com/twmb/avro"
+
+	"github.com/vitrip/journeyman/events/schema/internal/datum"
 )
 
 // show turns a decoded value, its unions tagged, into one that encoding/json
@@ -39,9 +40,9 @@ func (s *Schema) show(n *avro.SchemaNode, namespace, at string, v any, f *faults
 	case *big.Rat:
 		return x.FloatString(n.Scale)
 	case float32:
-		return finite(float64(x), x)
+		return datum.Finite(float64(x), x)
 	case float64:
-		return finite(x, x)
+		return datum.Finite(x, x)
 	}
 	return v
 }
@@ -71,17 +72,4 @@ func (s *Schema) showObject(n *avro.SchemaNode, namespace, at string, object map
 		}
 	}
 	return object
-}
-
-// finite gives shown, or text for what JSON has no number for.
-func finite(x float64, shown any) any {
-	switch {
-	case math.IsNaN(x):
-		return "NaN"
-	case math.IsInf(x, 1):
-		return "Infinity"
-	case math.IsInf(x, -1):
-		return "-Infinity"
-	}
-	return shown
 }

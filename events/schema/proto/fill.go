@@ -11,6 +11,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/vitrip/journeyman/events/schema/internal/datum"
 )
 
 // faults are texts that name a field and what is wrong with it.
@@ -35,7 +37,7 @@ func fill(m protoreflect.Message, at string, v any, depth int, f *faults) {
 	}
 	object, ok := v.(map[string]any)
 	if !ok || depth > maxDepth {
-		f.add(at, "is "+kind(v)+", want object of at most 100 levels")
+		f.add(at, "is "+datum.Kind(v)+", want object of at most 100 levels")
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
@@ -65,7 +67,7 @@ func fillField(m protoreflect.Message, field protoreflect.FieldDescriptor, at st
 	case field.IsMap():
 		object, ok := v.(map[string]any)
 		if !ok {
-			f.add(at, "is "+kind(v)+", want object")
+			f.add(at, "is "+datum.Kind(v)+", want object")
 			return
 		}
 		out := m.Mutable(field).Map()
@@ -83,7 +85,7 @@ func fillField(m protoreflect.Message, field protoreflect.FieldDescriptor, at st
 	case field.IsList():
 		list, ok := v.([]any)
 		if !ok {
-			f.add(at, "is "+kind(v)+", want array")
+			f.add(at, "is "+datum.Kind(v)+", want array")
 			return
 		}
 		out := m.Mutable(field).List()
@@ -108,7 +110,7 @@ func single(field protoreflect.FieldDescriptor, empty protoreflect.Value, at str
 	}
 	value, want := scalar(field, v)
 	if want != "" {
-		f.add(at, "is "+kind(v)+", want "+want)
+		f.add(at, "is "+datum.Kind(v)+", want "+want)
 	}
 	return value, want == ""
 }
@@ -201,21 +203,4 @@ func mapKey(field protoreflect.FieldDescriptor, name string) (protoreflect.MapKe
 		return protoreflect.MapKey{}, false
 	}
 	return value.MapKey(), true
-}
-
-func kind(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case string:
-		return "string"
-	case json.Number:
-		return "number"
-	case []any:
-		return "array"
-	default:
-		return "object"
-	}
 }

@@ -3,10 +3,11 @@ package proto
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/vitrip/journeyman/events/schema/internal/datum"
 )
 
 // show turns a message into a value that encoding/json writes.
@@ -64,23 +65,10 @@ func showOne(field protoreflect.FieldDescriptor, v protoreflect.Value) (any, err
 		}
 		return int32(v.Enum()), nil // one that this version does not know
 	case protoreflect.FloatKind:
-		return finite(v.Float(), float32(v.Float())), nil
+		return datum.Finite(v.Float(), float32(v.Float())), nil
 	case protoreflect.DoubleKind:
-		return finite(v.Float(), v.Float()), nil
+		return datum.Finite(v.Float(), v.Float()), nil
 	default:
 		return v.Interface(), nil
 	}
-}
-
-// finite gives shown, or text for what JSON has no number for.
-func finite(x float64, shown any) any {
-	switch {
-	case math.IsNaN(x):
-		return "NaN"
-	case math.IsInf(x, 1):
-		return "Infinity"
-	case math.IsInf(x, -1):
-		return "-Infinity"
-	}
-	return shown
 }
