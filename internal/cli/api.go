@@ -153,23 +153,38 @@ func serve(ctx context.Context, s Streams, what, address, cert, key string, serv
 	return fmt.Errorf("listen %s: %w", address, errors.Join(err, l.Close()))
 }
 
+// issuerFlags name the issuer of access tokens and its keys.
+type issuerFlags struct {
+	jwt      jwtauth.Config
+	keysFile string
+}
+
+// add declares the flags; us is who the tokens are for.
+func (f *issuerFlags) add(cmd *cobra.Command, us string) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.jwt.Issuer, "issuer", "", "who signs access tokens, as the tokens spell it: https, or http of this machine")
+	fl.StringVar(&f.jwt.Audience, "audience", "", us+", as the tokens name it")
+	fl.StringVar(&f.jwt.KeysURL, "keys-url", "", "where the issuer's keys (JWKS) are; found by its discovery document when empty")
+	fl.StringVar(&f.keysFile, "keys-file", "", "file with the issuer's keys (JWKS), instead of fetching them")
+	for flag, variable := range map[string]string{"issuer": "ISSUER", "keys-url": "KEYS_URL", "keys-file": "KEYS_FILE"} {
+		env(cmd, flag, "JOURNEYMAN_"+variable)
+	}
+}
+
 // partnerFlags say how partners authenticate.
 type partnerFlags struct {
-	jwt            jwtauth.Config
-	keysFile, file string
+	issuerFlags
+	file string
 }
 
 func (f *partnerFlags) add(cmd *cobra.Command) {
+	f.issuerFlags.add(cmd, "this API")
 	fl := cmd.Flags()
-	fl.StringVar(&f.jwt.Issuer, "issuer", "", "who signs access tokens, as the tokens spell it: https, or http of this machine")
-	fl.StringVar(&f.jwt.Audience, "audience", "", "this API, as the tokens name it")
-	fl.StringVar(&f.jwt.KeysURL, "keys-url", "", "where the issuer's keys (JWKS) are; found by its discovery document when empty")
-	fl.StringVar(&f.keysFile, "keys-file", "", "file with the issuer's keys (JWKS), instead of fetching them")
 	fl.StringVar(&f.jwt.Scope, "scope", "", "scope that tokens must have; none when empty")
 	fl.StringVar(&f.jwt.TenantClaim, "tenant-claim", "tenant", "claim that names the tenant")
 	fl.StringVar(&f.file, "tokens", "", "YAML file of static tokens, token: tenant; for trying things out on this machine")
 	for flag, variable := range map[string]string{
-		"issuer": "ISSUER", "audience": "AUDIENCE", "keys-url": "KEYS_URL", "keys-file": "KEYS_FILE", "scope": "SCOPE", "tenant-claim": "TENANT_CLAIM", "tokens": "TOKENS",
+		"audience": "AUDIENCE", "scope": "SCOPE", "tenant-claim": "TENANT_CLAIM", "tokens": "TOKENS",
 	} {
 		env(cmd, flag, "JOURNEYMAN_"+variable)
 	}

@@ -105,8 +105,7 @@ where something in front of it ends TLS; --host names it as browsers do. Session
 
 // peopleFlags say who may sign in.
 type peopleFlags struct {
-	jwt            jwtauth.Config
-	keysFile       string
+	issuerFlags
 	viewer, worker string // scopes
 	file           string
 	hosts          []string
@@ -114,11 +113,8 @@ type peopleFlags struct {
 }
 
 func (f *peopleFlags) add(cmd *cobra.Command) {
+	f.issuerFlags.add(cmd, "the console")
 	fl := cmd.Flags()
-	fl.StringVar(&f.jwt.Issuer, "issuer", "", "who signs access tokens, as the tokens spell it: https, or http of this machine")
-	fl.StringVar(&f.jwt.Audience, "audience", "", "the console, as the tokens name it")
-	fl.StringVar(&f.jwt.KeysURL, "keys-url", "", "where the issuer's keys (JWKS) are; found by its discovery document when empty")
-	fl.StringVar(&f.keysFile, "keys-file", "", "file with the issuer's keys (JWKS), instead of fetching them")
 	fl.StringVar(&f.jwt.TenantClaim, "user-claim", "sub", "claim that names the person: letters, digits, dot, underscore, hyphen")
 	fl.StringVar(&f.viewer, "viewer-scope", "journeyman.view", "scope of tokens of people who may look")
 	fl.StringVar(&f.worker, "operator-scope", "journeyman.operate", "scope of tokens of people who may act")
@@ -126,7 +122,7 @@ func (f *peopleFlags) add(cmd *cobra.Command) {
 	fl.StringSliceVar(&f.hosts, "host", nil, "names under which browsers reach the console, without port, comma-separated")
 	fl.DurationVar(&f.session, "session", 8*time.Hour, "how long a session lasts")
 	for flag, variable := range map[string]string{
-		"issuer": "ISSUER", "audience": "CONSOLE_AUDIENCE", "keys-url": "KEYS_URL", "keys-file": "KEYS_FILE", "user-claim": "USER_CLAIM",
+		"audience": "CONSOLE_AUDIENCE", "user-claim": "USER_CLAIM",
 		"viewer-scope": "VIEWER_SCOPE", "operator-scope": "OPERATOR_SCOPE", "people": "PEOPLE", "host": "CONSOLE_HOST", "session": "SESSION",
 	} {
 		env(cmd, flag, "JOURNEYMAN_"+variable)

@@ -68,7 +68,7 @@ func TestConsole_P3_signIn(t *testing.T) {
 func TestConsole_P3_tokens(t *testing.T) {
 	t.Parallel()
 	keys, token := jwks(t, t.TempDir())
-	f := peopleFlags{keysFile: keys, viewer: "view", worker: "operate", session: time.Hour}
+	f := peopleFlags{issuerFlags: issuerFlags{keysFile: keys}, viewer: "view", worker: "operate", session: time.Hour}
 	f.jwt.Issuer, f.jwt.Audience, f.jwt.TenantClaim = testIssuer, "operations", "tenant"
 	in, err := f.signIn()
 	if err != nil {
