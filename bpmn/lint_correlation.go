@@ -18,7 +18,7 @@ func (l *linter) correlation(e *Element) {
 	if _, ok := have["traceId"]; ok {
 		want = want[:3]
 	}
-	if e.ForCompensation {
+	if e.Undoes() {
 		want = append(want, "forwardOperationId")
 	}
 	var missing []string
@@ -41,10 +41,13 @@ func (l *linter) correlation(e *Element) {
 	switch {
 	case expr.IsStatic(), len(expr.Expr().Variables()) == 0:
 		l.add(e, "operation-id", SeverityError, l.defs.CorrelationMappings(e.ID), "operationId %q is the same in every process instance", source)
-	case e.insideLoop() && !slices.Contains(expr.Expr().Variables(), "loopCounter"):
-		l.add(e, "operation-id", SeverityError, l.defs.CorrelationMappings(e.ID), "operationId %q is the same for every instance of a multi-instance activity: add loopCounter", source)
+	case e.insideLoop() && !e.tellsInstances(expr.Expr().Variables()):
+		l.add(e, "operation-id", SeverityError, l.defs.CorrelationMappings(e.ID), "operationId %q is the same for every instance of a multi-instance activity: add loopCounter, or the id of the input element", source)
 	case strings.Contains(source, "uuid()") || strings.Contains(source, "now()") || strings.Contains(source, "random number()"):
 		l.add(e, "operation-id", SeverityError, l.defs.CorrelationMappings(e.ID), "operationId %q changes when the task is entered again", source)
+	}
+	if e.undoesElement(expr.Expr().Variables()) {
+		return // the element says what is undone; tasks of one handler are ways of it
 	}
 	if other := l.operations[source]; other != nil && !sameOperation(e, other) {
 		l.add(e, "operation-id", SeverityError, l.defs.CorrelationMappings(e.ID), "operationId %q is also that of %q", source, other.ID)
@@ -61,6 +64,27 @@ func sameOperation(a, b *Element) bool {
 // followUp says whether a job only finds out what became of an earlier one.
 func (e *Element) followUp() bool {
 	return e.Task != nil && strings.HasSuffix(e.Task.Type, ".follow-up")
+}
+
+// tellsInstances says whether an expression of these variables may differ between the instances of the loops around e: it reads
+// the counter, or the element that an instance is for.
+func (e *Element) tellsInstances(variables []string) bool {
+	for at := e; at != nil; at = at.Parent {
+		if at.Loop != nil && (slices.Contains(variables, "loopCounter") || at.Loop.InputElement != "" && slices.Contains(variables, at.Loop.InputElement)) {
+			return true
+		}
+	}
+	return false
+}
+
+// undoesElement says whether e stands in a multi-instance compensation handler and names what it undoes by the handler's element.
+func (e *Element) undoesElement(variables []string) bool {
+	for at := e; at != nil; at = at.Parent {
+		if at.ForCompensation {
+			return at.Loop != nil && at.Loop.InputElement != "" && slices.Contains(variables, at.Loop.InputElement)
+		}
+	}
+	return false
 }
 
 // insideLoop says whether the element or one around it is multi-instance.

@@ -32,7 +32,7 @@ func (l *linter) retries(e *Element) {
 // or around it, or the promise of the worker. A handler cannot carry a timer,
 // and after the pivot there is no giving up.
 func (l *linter) timeout(e *Element) {
-	if e.undoes() || e.Machinery() {
+	if e.Undoes() || e.Machinery() {
 		return
 	}
 	if _, ok := e.Property(PropertyAfterPivot); ok {
@@ -57,8 +57,8 @@ func (l *linter) timeout(e *Element) {
 	l.add(e, "timeout", SeverityWarning, `<zeebe:property name="`+PropertyTimeout+`" value="PT30S" />`, "has no time-out: no timer on it or around it, and no %s", PropertyTimeout)
 }
 
-// undoes says whether the element is a compensation handler or part of one.
-func (e *Element) undoes() bool {
+// Undoes says whether the element is a compensation handler or part of one.
+func (e *Element) Undoes() bool {
 	for at := e; at != nil; at = at.Parent {
 		if at.ForCompensation {
 			return true
@@ -84,7 +84,7 @@ func hasTimerSubprocess(s *Scope) bool {
 // compensable wants every side effect to have a way back (spec S2): a handler,
 // an undo job from the ledger, a branch to a person, or a mark that says why not.
 func (l *linter) compensable(e *Element) {
-	if e.undoes() || e.Machinery() || e.followUp() || e.CompensationHandler != nil {
+	if e.Undoes() || e.Machinery() || e.followUp() || e.CompensationHandler != nil {
 		return
 	}
 	for at := e; at != nil; at = at.Parent {

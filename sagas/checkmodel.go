@@ -21,7 +21,7 @@ import (
 //   - undo paths for a failure, the deadline and a cancel, each beginning with saga.give-up of that reason and ending with
 //     saga.undo-rest, what is drawn between them undoing each drawn step once, later steps first;
 //   - for each task a handler; as its drawn compensation, or in the property journeyman:undo, the job type that the handler
-//     declares with CompensatedBy; no compensation for one that has no effect or cannot be undone; for one that a person undoes,
+//     declares with CompensatedBy, and that job type in the handler of a subprocess around it which is compensated as a whole; no compensation for one that has no effect or cannot be undone; for one that a person undoes,
 //     that task;
 //   - the pivot where the handler says so and nowhere else; behind it nothing that is compensated, and tasks marked as such;
 //   - the steps that the type shows and the job types it gives SLAs to;
@@ -285,7 +285,7 @@ func (c *modelCheck) tasks() {
 		if typ == "" || e.Machinery() || strings.HasPrefix(typ, "=") || !known {
 			continue
 		}
-		if e.ForCompensation {
+		if e.Undoes() {
 			if !undoes[typ] {
 				c.bad(e, "no handler declares CompensatedBy(%q)", typ)
 			}
@@ -302,7 +302,10 @@ func (c *modelCheck) tasks() {
 
 func (c *modelCheck) task(e *bpmn.Element, d worker.Declared) {
 	undo, drawn := "", e.CompensationHandler
-	if drawn != nil {
+	switch {
+	case drawn != nil && drawn.Scope != nil:
+		undo, drawn = d.Undo, nil // compared below
+	case drawn != nil:
 		undo = jobType(drawn)
 	}
 	marked, isMarked := e.Property(bpmn.PropertyUndo)
@@ -313,8 +316,13 @@ func (c *modelCheck) task(e *bpmn.Element, d worker.Declared) {
 		c.bad(e, "is compensated by %q, its handler by %q", undo, d.Undo)
 	case isMarked && d.Undo != marked:
 		c.bad(e, "%s is %q, its handler is compensated by %q", bpmn.PropertyUndo, marked, d.Undo)
-	case drawn == nil && !isMarked && d.Undo != "":
+	case drawn == nil && undo == "" && !isMarked && d.Undo != "":
 		c.bad(e, "its handler is compensated by %q, the model neither draws nor names that", d.Undo)
+	}
+	for at := e; at != nil && d.Undo != ""; at = at.Parent { // a subprocess that is undone as a whole
+		if h := at.CompensationHandler; h != nil && h.Scope != nil && !draws(h, d.Undo) {
+			c.bad(e, "is compensated by %q, which %s, the compensation of %s, does not draw", d.Undo, h.ID, at.ID)
+		}
 	}
 	if effect, _ := e.Property(bpmn.PropertyEffect); effect == "none" && !d.NoEffect {
 		c.bad(e, "has no effect by the model (%s), its handler does not declare NoEffect", bpmn.PropertyEffect)
@@ -322,6 +330,13 @@ func (c *modelCheck) task(e *bpmn.Element, d worker.Declared) {
 	if d.Manual != "" && !slices.ContainsFunc(c.all, func(p *bpmn.Element) bool { return p.ID == d.Manual && p.Kind == bpmn.KindUserTask }) {
 		c.bad(e, "is undone by a person in task %q, which is no user task of the model", d.Manual)
 	}
+}
+
+// draws says whether a subprocess has a task of a job type.
+func draws(sub *bpmn.Element, typ string) bool {
+	return slices.ContainsFunc(sub.Scope.Elements, func(e *bpmn.Element) bool {
+		return jobType(e) == typ || e.Scope != nil && draws(e, typ)
+	})
 }
 
 // pivots wants the pivot in one place for model and handlers.
@@ -349,7 +364,7 @@ func (c *modelCheck) pivots() {
 			case e.Task == nil || e.Machinery() || also:
 			case e.CompensationHandler != nil || known && c.declared[jobType(e)].Undo != "":
 				c.bad(e, "stands behind the pivot %s and is compensated: what was decided is not rolled back", p.ID)
-			case !after && !e.ForCompensation:
+			case !after && !e.Undoes():
 				c.bad(e, "stands behind the pivot %s without %s", p.ID, bpmn.PropertyAfterPivot)
 			}
 		}

@@ -40,7 +40,7 @@ func codesOf(defs *bpmn.Definitions) *modelCodes {
 // catches fills in the codes of every task with a handler in this package.
 func (c *collector) catches() {
 	for _, e := range c.model.elements {
-		if e.Task == nil || e.ForCompensation || strings.HasPrefix(e.Task.Type, "=") || c.unit.foreign(e.Task.Type) {
+		if e.Task == nil || e.Undoes() || strings.HasPrefix(e.Task.Type, "=") || c.unit.foreign(e.Task.Type) {
 			continue
 		}
 		k := elementCodes{element: e.ID, jobType: e.Task.Type}

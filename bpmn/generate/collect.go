@@ -227,7 +227,7 @@ func (c *collector) task(e *bpmn.Element) {
 			}
 		}
 	}
-	if e.ForCompensation {
+	if e.Undoes() {
 		return // its input is the forward operation's
 	}
 	c.inputs(e, j)
@@ -307,6 +307,11 @@ func (c *collector) outputs(e *bpmn.Element, j *job) {
 	for _, m := range e.Inputs {
 		name, _, _ := strings.Cut(m.Target, ".")
 		given[name] = true
+	}
+	for at := e; at != nil; at = at.Parent {
+		if at.Loop != nil { // what an instance of a loop is for, the job did not give
+			given["loopCounter"], given[at.Loop.InputElement] = true, true
+		}
 	}
 	samples := c.example.Jobs[j.jobType].Output
 	if doc, ok := e.Property(exampleProperty); ok {

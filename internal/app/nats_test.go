@@ -111,7 +111,7 @@ func TestNATS_O2_O3_relayKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	post := func(n int) (int, []byte) {
-		body := fmt.Sprintf(`{"booking":"B-%d","travellers":2,"flight":{"offer":"FL-100"},"hotel":{"offer":"HT-200","nights":3},"transfer":{"offer":"TR-300"},"payment":{"token":"tok_1","amount":125000,"currency":"EUR"}}`, n)
+		body := fmt.Sprintf(`{"booking":"B-%d","travellers":2,"segments":[{"id":"flight","kind":"flight","offer":"FL-100"},{"id":"hotel","kind":"hotel","offer":"HT-200","nights":3},{"id":"transfer","kind":"transfer","offer":"TR-300"}],"payment":{"token":"tok_1","amount":125000,"currency":"EUR"}}`, n)
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/operations/tour-booking", strings.NewReader(body))
 		r.Header.Set("Authorization", "Bearer t")
 		r.Header.Set("Content-Type", "application/json")

@@ -160,7 +160,7 @@ func jwks(t *testing.T, dir string) (file string, token func(tenant, scope strin
 	}
 }
 
-const tour = `{"booking":"B-1","travellers":2,"flight":{"offer":"FL-100"},"hotel":{"offer":"HT-200","nights":3},"transfer":{"offer":"TR-300"},"payment":{"token":"tok_1","amount":125000,"currency":"EUR"}}`
+const tour = `{"booking":"B-1","travellers":2,"segments":[{"id":"flight","kind":"flight","offer":"FL-100"},{"id":"hotel","kind":"hotel","offer":"HT-200","nights":3},{"id":"transfer","kind":"transfer","offer":"TR-300"}],"payment":{"token":"tok_1","amount":125000,"currency":"EUR"}}`
 
 type reply struct {
 	status int

@@ -149,8 +149,8 @@ func (r *Rig) Operation(id, sagaID, set string) {
 func (r *Rig) Booking(sagaID string) operator.Key {
 	r.t.Helper()
 	variables := fmt.Sprintf(`{"sagaId":%[1]q,"operationId":%[1]q,"businessKey":"acme:%[1]s","correlationId":"corr","traceparent":"","tenant":"acme","timeout":"PT30M",
-		"actor":{},"httpIdempotencyKey":"K","booking":"B-1","travellers":2,"flight":{"offer":"FL-100"},"hotel":{"offer":"HT-200","nights":3},
-		"transfer":{"offer":"TR-300"},"payment":{"token":"tok_1","amount":125000,"currency":"EUR"},"stepTimeout":"PT10M"}`, sagaID)
+		"actor":{},"httpIdempotencyKey":"K","booking":"B-1","travellers":2,"segments":[{"id":"flight","kind":"flight","offer":"FL-100"},{"id":"hotel","kind":"hotel","offer":"HT-200","nights":3},
+		{"id":"transfer","kind":"transfer","offer":"TR-300"}],"payment":{"token":"tok_1","amount":125000,"currency":"EUR"},"stepTimeout":"PT10M"}`, sagaID)
 	if _, err := r.Conn.PublishMessage(r.t.Context(), zeebe.Message{
 		Name: models.MessageStartTourBooking, CorrelationKey: sagaID, ID: sagaID, TTL: time.Hour, Variables: variables,
 	}); err != nil {

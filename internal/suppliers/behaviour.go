@@ -95,7 +95,7 @@ func (w *World) Requests(booking, segment string, action Action) int {
 
 // Script says how requests for one action on one segment of one booking are treated: behaviours are used
 // up one after the other, then the simulator is normal again. booking is as workers send it,
-// "<tenant>:<booking>"; segment is "flight", "hotel", "transfer" or "payment". A second call appends.
+// "<tenant>:<booking>"; segment is the booking's own name of it as workers send it, or "payment". A second call appends.
 func (w *World) Script(booking, segment string, action Action, behaviours ...Behaviour) {
 	s := w.scripts
 	s.mu.Lock()

@@ -29,7 +29,7 @@ type Effect struct {
 	Supplier  Supplier  `json:"supplier"`
 	Kind      Kind      `json:"kind"`
 	Booking   string    `json:"booking"` // as sent: "<tenant>:<booking>"
-	Segment   string    `json:"segment"` // "flight", "hotel", "transfer", "payment"
+	Segment   string    `json:"segment"` // as sent: the booking's own name of it, or "payment"
 	Amount    int64     `json:"amount"`  // minor units
 	Currency  string    `json:"currency"`
 	Key       string    `json:"key"`       // Idempotency-Key of the request

@@ -12,7 +12,7 @@ import (
 type ReservationRequest struct {
 	Reference  string `json:"reference"`
 	Booking    string `json:"booking"`
-	Segment    string `json:"segment"`
+	Segment    string `json:"segment"` // the booking's own name of it, free text
 	Offer      string `json:"offer"`
 	Travellers int    `json:"travellers,omitempty"`
 	Nights     int    `json:"nights,omitempty"`

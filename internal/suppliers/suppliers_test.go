@@ -298,7 +298,7 @@ func TestTickets_answerComesLaterAndTwice(t *testing.T) {
 		got <- news
 	}))
 	t.Cleanup(desk.Close)
-	in := suppliers.TicketRequest{Reference: "t", Booking: "a", Reservation: "FLR-1", Travellers: 2, Callback: desk.URL}
+	in := suppliers.TicketRequest{Reference: "t", Booking: "a", Reservations: []string{"FLR-1"}, Travellers: 2, Callback: desk.URL}
 	if status, _, err := post(t.Context(), c, w.URL(suppliers.Flight)+"/tickets", "k", in); err != nil || status != http.StatusAccepted {
 		t.Fatalf("post: %d, %v, want 202", status, err)
 	}

@@ -13,11 +13,11 @@ import (
 
 // TicketRequest is the body of POST /tickets.
 type TicketRequest struct {
-	Reference   string `json:"reference"`
-	Booking     string `json:"booking"`
-	Reservation string `json:"reservation"`
-	Travellers  int    `json:"travellers"`
-	Callback    string `json:"callback"` // http or https address the answer is posted to
+	Reference    string   `json:"reference"`
+	Booking      string   `json:"booking"`
+	Reservations []string `json:"reservations"` // each traveller gets a ticket for each
+	Travellers   int      `json:"travellers"`
+	Callback     string   `json:"callback"` // http or https address the answer is posted to
 }
 
 // TicketsIssued is what the flight supplier posts to the callback address. It may come twice.
@@ -29,8 +29,9 @@ type TicketsIssued struct {
 }
 
 const (
-	ticketSegment = "flight"
-	maxTravellers = 99
+	ticketSegment   = "flight"
+	maxTravellers   = 99
+	maxReservations = 20
 )
 
 // tickets is the ticketing part of the flight supplier: it takes requests now and answers later.
@@ -54,8 +55,8 @@ func (t *tickets) post(rw http.ResponseWriter, q *http.Request) {
 		return
 	}
 	u, err := url.Parse(in.Callback)
-	if in.Reference == "" || in.Booking == "" || in.Travellers < 1 || in.Travellers > maxTravellers || err != nil || (u.Scheme != "http" && u.Scheme != "https") {
-		t.world.send(rw, refused(http.StatusBadRequest, "BAD_REQUEST", "reference, booking and callback must be set, travellers from 1 to 99"), false)
+	if in.Reference == "" || in.Booking == "" || len(in.Reservations) < 1 || len(in.Reservations) > maxReservations || in.Travellers < 1 || in.Travellers > maxTravellers || err != nil || (u.Scheme != "http" && u.Scheme != "https") {
+		t.world.send(rw, refused(http.StatusBadRequest, "BAD_REQUEST", "reference, booking and callback must be set, travellers from 1 to 99, reservations 1 to 20"), false)
 		return
 	}
 	key := q.Header.Get("Idempotency-Key")
@@ -68,7 +69,7 @@ func (t *tickets) issue(in TicketRequest, key string) answer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	x := &thing{Thing{ID: fmt.Sprintf("TKT-%d", len(t.issued.byID)+1), Status: "requested", Reference: in.Reference}, in.Booking, ticketSegment}
-	for i := range in.Travellers {
+	for i := range in.Travellers * len(in.Reservations) {
 		x.Tickets = append(x.Tickets, fmt.Sprintf("%s-%d", x.ID, i+1))
 	}
 	if err := t.world.ledger.add(x.effect(Flight, Ticket, key)); err != nil {

@@ -2,8 +2,8 @@
 //
 // Made from:
 //
-//	amendment.bpmn sha256:16bb98126d417c395c58c4de0b69cddf9c89789d88fee463307ec1a437ab4253
-//	amendment.example.json sha256:e97e23c8f07758129bbc93c27ccb0ee74b03245285e50b35608a2f29332fedd6
+//	amendment.bpmn sha256:e38fa3681cb36f867191fea975f63f8f2d9923ae2a32c2c18362f875babf76cc
+//	amendment.example.json sha256:7943a865a3a3f9c5d15a105167e87efd6488c77db4d8b07d9fbae325a1c50812
 
 package amendment
 
@@ -167,6 +167,7 @@ type AmendmentBeginIn struct {
 	Amount   int64  `json:"amount"`
 	Booking  string `json:"booking"`
 	Currency string `json:"currency"`
+	Kind     string `json:"kind"`
 	Segment  string `json:"segment"`
 }
 
@@ -208,6 +209,7 @@ func AmendmentBeginUndoTx[Res any](f func(ctx context.Context, tx *worker.Tx, u 
 // AmendmentConfirmIn is the input of "amendment.confirm".
 type AmendmentConfirmIn struct {
 	Amount         int64  `json:"amount"`
+	Kind           string `json:"kind"`
 	NewReservation string `json:"newReservation"`
 	Segment        string `json:"segment"`
 }
@@ -238,6 +240,7 @@ func AmendmentConfirmExternal[Res any](r worker.Remote[AmendmentConfirmIn, Res, 
 // AmendmentFollowUpIn is the input of "amendment.follow-up".
 type AmendmentFollowUpIn struct {
 	ForwardOperationID string `json:"forwardOperationId"`
+	Kind               string `json:"kind"`
 	Segment            string `json:"segment"`
 }
 
@@ -316,6 +319,7 @@ func AmendmentPaymentFollowUpUndoTx[Res any](f func(ctx context.Context, tx *wor
 
 // AmendmentReleaseOldIn is the input of "amendment.release-old".
 type AmendmentReleaseOldIn struct {
+	Kind           string `json:"kind"`
 	OldReservation string `json:"oldReservation"`
 	Segment        string `json:"segment"`
 }
@@ -344,6 +348,7 @@ func AmendmentReleaseOldExternal[Res any](r worker.Remote[AmendmentReleaseOldIn,
 
 // AmendmentReserveIn is the input of "amendment.reserve".
 type AmendmentReserveIn struct {
+	Kind       string `json:"kind"`
 	Nights     int64  `json:"nights"`
 	Offer      string `json:"offer"`
 	Segment    string `json:"segment"`

@@ -20,20 +20,20 @@ func (d desk) AmendmentReserve() AmendmentReserveHandler {
 	return AmendmentReserveExternal(worker.Remote[AmendmentReserveIn, held, AmendmentReserveOut]{
 		Call: d.reserve,
 		Resolve: func(ctx context.Context, c worker.Call[AmendmentReserveIn]) (held, error) {
-			return d.reserved(ctx, c.Key, c.BusinessKey, c.In.Segment)
+			return d.reserved(ctx, c.Key, c.BusinessKey, c.In.Kind, c.In.Segment)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[AmendmentReserveIn], res held) (AmendmentReserveOut, error) {
-			return AmendmentReserveOut{NewReservation: res.ID}, d.reservedHere(ctx, tx, job.Meta, job.In.Segment, res)
+			return AmendmentReserveOut{NewReservation: res.ID}, d.reservedHere(ctx, tx, job.Meta, job.In.Kind, job.In.Segment, res)
 		},
 	}, AmendmentReserveUndo(worker.RemoteUndo[AmendmentReserveIn, held]{
 		Call: func(ctx context.Context, key string, u worker.UndoOf[AmendmentReserveIn, held]) error {
-			return d.release(ctx, key, u.In.Segment, u.Res)
+			return d.release(ctx, key, u.In.Kind, u.Res)
 		},
 		Resolve: func(ctx context.Context, _ string, u worker.UndoOf[AmendmentReserveIn, held]) error {
-			return d.released(ctx, u.OperationID, u.Meta.BusinessKey, u.In.Segment)
+			return d.released(ctx, u.OperationID, u.Meta.BusinessKey, u.In.Kind, u.In.Segment)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[AmendmentReserveIn, held]) error {
-			return d.bookings.Released(ctx, tx, reservation(u.OperationID, u.Meta, u.In.Segment, u.Res))
+			return d.bookings.Released(ctx, tx, reservation(u.OperationID, u.Meta, u.In.Kind, u.In.Segment, u.Res))
 		},
 	}), worker.Orphan(worker.Undo), worker.KeyIgnored(), d.sla, d.retain)
 }
@@ -43,21 +43,21 @@ func (d desk) AmendmentReserve() AmendmentReserveHandler {
 func (d desk) AmendmentFollowUp() AmendmentFollowUpHandler {
 	return AmendmentFollowUpExternal(worker.Remote[AmendmentFollowUpIn, held, AmendmentFollowUpOut]{
 		Call: func(ctx context.Context, c worker.Call[AmendmentFollowUpIn]) (held, error) {
-			res, err := d.reserved(ctx, c.In.ForwardOperationID, c.BusinessKey, c.In.Segment)
+			res, err := d.reserved(ctx, c.In.ForwardOperationID, c.BusinessKey, c.In.Kind, c.In.Segment)
 			return supplier.Found(res, err, CodeNotReserved)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[AmendmentFollowUpIn], res held) (AmendmentFollowUpOut, error) {
-			return AmendmentFollowUpOut{NewReservation: res.ID}, d.reservedHere(ctx, tx, job.Meta, job.In.Segment, res)
+			return AmendmentFollowUpOut{NewReservation: res.ID}, d.reservedHere(ctx, tx, job.Meta, job.In.Kind, job.In.Segment, res)
 		},
 	}, AmendmentFollowUpUndo(worker.RemoteUndo[AmendmentFollowUpIn, held]{
 		Call: func(ctx context.Context, _ string, u worker.UndoOf[AmendmentFollowUpIn, held]) error {
-			return d.release(ctx, u.In.ForwardOperationID+":undo", u.In.Segment, u.Res)
+			return d.release(ctx, u.In.ForwardOperationID+":undo", u.In.Kind, u.Res)
 		},
 		Resolve: func(ctx context.Context, _ string, u worker.UndoOf[AmendmentFollowUpIn, held]) error {
-			return d.released(ctx, u.In.ForwardOperationID, u.Meta.BusinessKey, u.In.Segment)
+			return d.released(ctx, u.In.ForwardOperationID, u.Meta.BusinessKey, u.In.Kind, u.In.Segment)
 		},
 		Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[AmendmentFollowUpIn, held]) error {
-			return d.bookings.Released(ctx, tx, reservation(u.OperationID, u.Meta, u.In.Segment, u.Res))
+			return d.bookings.Released(ctx, tx, reservation(u.OperationID, u.Meta, u.In.Kind, u.In.Segment, u.Res))
 		},
 	}), worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), d.retain)
 }

@@ -31,10 +31,10 @@ type Config struct {
 
 // desk does the work of an amendment.
 type desk struct {
-	bookings *tourbooking.Bookings
-	sagas    Sagas
-	payment  *supplier.Client
-	segments map[string]*supplier.Client
+	bookings  *tourbooking.Bookings
+	sagas     Sagas
+	payment   *supplier.Client
+	suppliers map[string]*supplier.Client
 
 	sla, honoured, retain worker.Option
 }
@@ -77,7 +77,7 @@ func Install(mux *worker.Mux, cfg Config) error {
 		cfg.KeyValidFor = 24 * time.Hour
 	}
 	RegisterAmendment(mux, desk{
-		bookings: b, sagas: cfg.Sagas, payment: cfg.Payment, segments: map[string]*supplier.Client{"hotel": cfg.Hotel, "transfer": cfg.Transfer},
+		bookings: b, sagas: cfg.Sagas, payment: cfg.Payment, suppliers: map[string]*supplier.Client{"hotel": cfg.Hotel, "transfer": cfg.Transfer},
 		sla: worker.SLA(cfg.SLA), honoured: worker.KeyValidFor(cfg.KeyValidFor), retain: worker.Retain(max(cfg.Retain, worker.RetainDefault)),
 	})
 	return nil

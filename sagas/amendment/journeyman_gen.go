@@ -2,8 +2,8 @@
 //
 // Made from:
 //
-//	amendment.bpmn sha256:16bb98126d417c395c58c4de0b69cddf9c89789d88fee463307ec1a437ab4253
-//	amendment.example.json sha256:e97e23c8f07758129bbc93c27ccb0ee74b03245285e50b35608a2f29332fedd6
+//	amendment.bpmn sha256:e38fa3681cb36f867191fea975f63f8f2d9923ae2a32c2c18362f875babf76cc
+//	amendment.example.json sha256:7943a865a3a3f9c5d15a105167e87efd6488c77db4d8b07d9fbae325a1c50812
 
 package amendment
 

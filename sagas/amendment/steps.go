@@ -16,7 +16,7 @@ type held = supplier.Held
 
 // begin opens the booking and decides in one transaction whether the change is admissible, and for how much (spec I11).
 func (d desk) begin(ctx context.Context, tx *worker.Tx, job worker.Job[AmendmentBeginIn]) (AmendmentBeginOut, error) {
-	k, err := d.bookings.Move(ctx, tx, job.BusinessKey, tourbooking.BeginAmendment, tourbooking.Detail{Segment: job.In.Segment})
+	k, err := d.bookings.Move(ctx, tx, job.BusinessKey, tourbooking.BeginAmendment, tourbooking.Detail{Segment: job.In.Segment, Kind: job.In.Kind})
 	var refused *tourbooking.MoveError
 	switch {
 	case errors.As(err, &refused):
@@ -36,9 +36,12 @@ func (d desk) begin(ctx context.Context, tx *worker.Tx, job worker.Job[Amendment
 			return AmendmentBeginOut{}, worker.BusinessError(CodeNotAmendable, fmt.Sprintf("%d would be paid back, %d are captured", -difference, captured))
 		}
 	}
-	old, err := d.bookings.Standing(ctx, tx, k, job.In.Segment)
-	if errors.Is(err, tourbooking.ErrUnknown) {
+	kind, old, err := d.bookings.Standing(ctx, tx, k, job.In.Segment)
+	switch {
+	case errors.Is(err, tourbooking.ErrUnknown):
 		return AmendmentBeginOut{}, worker.BusinessError(CodeNotAmendable, err.Error())
+	case err == nil && kind != job.In.Kind:
+		return AmendmentBeginOut{}, worker.BusinessError(CodeNotAmendable, fmt.Sprintf("segment %s is a %s, the amendment is of a %s", job.In.Segment, kind, job.In.Kind))
 	}
 	return AmendmentBeginOut{Difference: difference, OldReservation: old, Travellers: int64(k.Travellers)}, err
 }
@@ -49,19 +52,19 @@ func (d desk) back(ctx context.Context, tx *worker.Tx, u worker.UndoOf[Amendment
 	if err != nil {
 		return err
 	}
-	_, err = d.bookings.Move(ctx, tx, u.Meta.BusinessKey, k.EndAmendmentEvent(), tourbooking.Detail{Segment: u.In.Segment, Reason: u.Reason})
+	_, err = d.bookings.Move(ctx, tx, u.Meta.BusinessKey, k.EndAmendmentEvent(), tourbooking.Detail{Segment: u.In.Segment, Kind: u.In.Kind, Reason: u.Reason})
 	return fatalIfRefused(err)
 }
 
-func (d desk) client(segment string) (*supplier.Client, error) {
-	if c := d.segments[segment]; c != nil {
+func (d desk) client(kind string) (*supplier.Client, error) {
+	if c := d.suppliers[kind]; c != nil {
 		return c, nil
 	}
-	return nil, worker.Fatal(fmt.Errorf("segment %q: want hotel or transfer", segment))
+	return nil, worker.Fatal(fmt.Errorf("kind %q: want hotel or transfer", kind))
 }
 
 func (d desk) reserve(ctx context.Context, c worker.Call[AmendmentReserveIn]) (held, error) {
-	s, err := d.client(c.In.Segment)
+	s, err := d.client(c.In.Kind)
 	if err != nil {
 		return held{}, err
 	}
@@ -70,29 +73,29 @@ func (d desk) reserve(ctx context.Context, c worker.Call[AmendmentReserveIn]) (h
 }
 
 // reserved asks under the reference of the reservation what became of it.
-func (d desk) reserved(ctx context.Context, reference, booking, segment string) (held, error) {
-	s, err := d.client(segment)
+func (d desk) reserved(ctx context.Context, reference, booking, kind, segment string) (held, error) {
+	s, err := d.client(kind)
 	if err != nil {
 		return held{}, err
 	}
 	return s.Reserved(ctx, reference, booking, segment)
 }
 
-func reservation(operationID string, m worker.Meta, segment string, res held) tourbooking.Reservation {
-	return tourbooking.Reservation{OperationID: operationID, BusinessKey: m.BusinessKey, SagaID: m.SagaID, Segment: segment, SupplierID: res.ID, Amount: res.Amount, Currency: res.Currency}
+func reservation(operationID string, m worker.Meta, kind, segment string, res held) tourbooking.Reservation {
+	return tourbooking.Reservation{OperationID: operationID, BusinessKey: m.BusinessKey, SagaID: m.SagaID, Segment: segment, Kind: kind, SupplierID: res.ID, Amount: res.Amount, Currency: res.Currency}
 }
 
 // reservedHere writes a reservation down, whether the call or a follow-up found it.
-func (d desk) reservedHere(ctx context.Context, tx *worker.Tx, m worker.Meta, segment string, res held) error {
+func (d desk) reservedHere(ctx context.Context, tx *worker.Tx, m worker.Meta, kind, segment string, res held) error {
 	if res.Status != "confirmed" {
-		return outcome.Fatalf("supplier", "the %s supplier shows reservation %s as %q, want confirmed", segment, res.ID, res.Status)
+		return outcome.Fatalf("supplier", "the %s supplier shows reservation %s as %q, want confirmed", kind, res.ID, res.Status)
 	}
-	return d.bookings.Reserved(ctx, tx, reservation(m.OperationID, m, segment, res))
+	return d.bookings.Reserved(ctx, tx, reservation(m.OperationID, m, kind, segment, res))
 }
 
 // release cancels a reservation at its supplier, under the key of the undo.
-func (d desk) release(ctx context.Context, key, segment string, res held) error {
-	s, err := d.client(segment)
+func (d desk) release(ctx context.Context, key, kind string, res held) error {
+	s, err := d.client(kind)
 	if err != nil {
 		return err
 	}
@@ -101,8 +104,8 @@ func (d desk) release(ctx context.Context, key, segment string, res held) error 
 }
 
 // released asks whether that took effect: nil = it did.
-func (d desk) released(ctx context.Context, reference, booking, segment string) error {
-	s, err := d.client(segment)
+func (d desk) released(ctx context.Context, reference, booking, kind, segment string) error {
+	s, err := d.client(kind)
 	if err != nil {
 		return err
 	}
@@ -116,7 +119,7 @@ func (d desk) confirm(ctx context.Context, tx *worker.Tx, job worker.Job[Amendme
 	if err != nil {
 		return out, err
 	}
-	if _, err := d.bookings.Amend(ctx, tx, k, job.SagaID, job.In.Segment, job.In.NewReservation, job.In.Amount); err != nil {
+	if _, err := d.bookings.Amend(ctx, tx, k, job.SagaID, job.In.Segment, job.In.Kind, job.In.NewReservation, job.In.Amount); err != nil {
 		return out, fatalIfRefused(err)
 	}
 	return out, d.sagas.Decide(ctx, tx, job.SagaID, sagas.Completed)
@@ -124,7 +127,7 @@ func (d desk) confirm(ctx context.Context, tx *worker.Tx, job worker.Job[Amendme
 
 // releaseOld gives the old segment back. Doing it twice does nothing more: a reservation is cancelled once.
 func (d desk) releaseOld(ctx context.Context, c worker.Call[AmendmentReleaseOldIn]) (held, error) {
-	s, err := d.client(c.In.Segment)
+	s, err := d.client(c.In.Kind)
 	if err != nil {
 		return held{}, err
 	}

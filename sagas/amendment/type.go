@@ -20,7 +20,8 @@ const TypeName = "amendment"
 // Request is the body of POST /v1/operations/amendment. Amounts are in minor units.
 type Request struct {
 	Booking  string `json:"booking"`          // the partner's own number
-	Segment  string `json:"segment"`          // hotel or transfer
+	Segment  string `json:"segment"`          // id of the segment in the booking
+	Kind     string `json:"kind"`             // of the segment: hotel or transfer
 	Offer    string `json:"offer"`            // that replaces the present one
 	Nights   int64  `json:"nights,omitempty"` // hotel only
 	Amount   int64  `json:"amount"`           // of the whole booking afterwards
@@ -36,13 +37,14 @@ const (
 
 func (r Request) check() error {
 	errs := []error{tourbooking.CheckBooking("booking", r.Booking), tourbooking.CheckAmount("amount", r.Amount), tourbooking.CheckCurrency("currency", r.Currency)}
-	if r.Segment != "hotel" && r.Segment != "transfer" {
-		errs = append(errs, sagas.Invalid("segment", "must be hotel or transfer"))
+	errs = append(errs, tourbooking.CheckSegment("segment", r.Segment))
+	if r.Kind != tourbooking.KindHotel && r.Kind != tourbooking.KindTransfer {
+		errs = append(errs, sagas.Invalid("kind", "must be hotel or transfer"))
 	}
 	if r.Offer == "" || len(r.Offer) > maxOffer {
 		errs = append(errs, sagas.Invalid("offer", fmt.Sprintf("must have 1 to %d bytes", maxOffer)))
 	}
-	if (r.Segment == "hotel") != (r.Nights >= 1 && r.Nights <= maxNights) {
+	if (r.Kind == tourbooking.KindHotel) != (r.Nights >= 1 && r.Nights <= maxNights) {
 		errs = append(errs, sagas.Invalid("nights", fmt.Sprintf("must be 1 to %d for a hotel, and absent otherwise", maxNights)))
 	}
 	if r.Token == "" || len(r.Token) > maxToken {
@@ -77,7 +79,7 @@ func Type(cfg TypeConfig) (sagas.Type, error) {
 		Parse: parse, Result: result{b}.of, Partial: partial,
 		Docs: sagas.Docs{
 			Reasons: map[string]string{
-				CodeNotAmendable: "there is no such booking of this tenant, it is not sold, another change is under way, or the currency is another",
+				CodeNotAmendable: "there is no such booking of this tenant, it is not sold, it has no such segment of this kind, another change is under way, or the currency is another",
 				CodeSoldOut:      "the supplier has no room left", CodeOfferUnknown: "the supplier does not know the offer",
 				CodeReservationRefused: "the supplier refused", CodePaymentDeclined: "the difference was not authorized",
 				CodeNotReserved:    "the supplier had no reservation where one was looked for",
@@ -99,7 +101,7 @@ func parse(_ context.Context, tenant string, body []byte) (sagas.Plan, error) {
 	return sagas.Plan{
 		BusinessKey: tourbooking.BusinessKey(tenant, r.Booking),
 		Variables: map[string]any{
-			"booking": r.Booking, "segment": r.Segment, "offer": r.Offer, "nights": r.Nights, "amount": r.Amount, "currency": r.Currency, "token": r.Token,
+			"booking": r.Booking, "segment": r.Segment, "kind": r.Kind, "offer": r.Offer, "nights": r.Nights, "amount": r.Amount, "currency": r.Currency, "token": r.Token,
 		},
 		Partial: map[string]any{"segment": view{Status: "pending"}},
 	}, nil
@@ -131,7 +133,7 @@ func (t result) of(ctx context.Context, tx *outbox.Tx, a sagas.Attempt, _ sagas.
 		return nil, err
 	}
 	out.State, out.Amount, out.Currency = k.State, k.Amount, k.Currency
-	out.Supplier, err = t.bookings.Standing(ctx, tx, k, r.Segment)
+	_, out.Supplier, err = t.bookings.Standing(ctx, tx, k, r.Segment)
 	if errors.Is(err, tourbooking.ErrUnknown) {
 		err = nil
 	}

@@ -110,11 +110,11 @@ func (d desk) confirm(ctx context.Context, tx *outbox.Tx, job worker.Job[Reserva
 	if d.ticketing == nil || job.In.Segment != flight {
 		return out, nil
 	}
-	id, err := d.bookings.Standing(ctx, tx, k, flight)
+	_, id, err := d.bookings.Standing(ctx, tx, k, flight)
 	if err != nil {
 		return out, fatalIfRefused(err)
 	}
-	r := d.ticketing(job.BusinessKey, k.Booking, k.Travellers, id)
+	r := d.ticketing(job.BusinessKey, k.Booking, k.Travellers, []string{id})
 	r.Tenant, r.Key, r.CorrelationID, r.Traceparent, r.Actor = job.Tenant, job.SagaID, job.CorrelationID, job.Traceparent, job.Actor
 	_, err = d.sagas.StartTx(ctx, tx, r)
 	return out, err

@@ -93,13 +93,14 @@ func (d desk) hold(ctx context.Context, tx *outbox.Tx, m worker.Meta, segment st
 	if err := d.bookings.Reserved(ctx, tx, row(m.OperationID, m, segment, res)); err != nil {
 		return err
 	}
-	_, err := d.bookings.Move(ctx, tx, m.BusinessKey, tourbooking.SegmentsComplete, tourbooking.Detail{Segment: segment, Supplier: res.ID})
+	_, err := d.bookings.Move(ctx, tx, m.BusinessKey, tourbooking.SegmentsComplete, tourbooking.Detail{Segment: segment, Kind: segment, Supplier: res.ID})
 	return fatalIfRefused(err)
 }
 
+// row is of a booking whose only segment has its kind as id.
 func row(operationID string, m worker.Meta, segment string, res held) tourbooking.Reservation {
 	return tourbooking.Reservation{
-		OperationID: operationID, BusinessKey: m.BusinessKey, SagaID: m.SagaID, Segment: segment, SupplierID: res.ID, Amount: res.Amount, Currency: res.Currency,
+		OperationID: operationID, BusinessKey: m.BusinessKey, SagaID: m.SagaID, Segment: segment, Kind: segment, SupplierID: res.ID, Amount: res.Amount, Currency: res.Currency,
 	}
 }
 

@@ -131,7 +131,7 @@ func (t kind) onStart(ctx context.Context, tx *outbox.Tx, a sagas.Attempt) error
 	}
 	_, err = t.bookings.Open(ctx, tx, tourbooking.Booking{
 		BusinessKey: a.BusinessKey, Tenant: a.Tenant, Booking: r.Booking, SagaID: a.OperationID,
-		Travellers: r.Travellers, Amount: r.Payment.Amount, Currency: r.Payment.Currency,
+		Segments: 1, Travellers: r.Travellers, Amount: r.Payment.Amount, Currency: r.Payment.Currency,
 	})
 	var refused *tourbooking.MoveError
 	if errors.As(err, &refused) {

@@ -150,7 +150,7 @@ func (k *Kit) fake(mux *worker.Mux, e *bpmn.Element) {
 		return
 	}
 	undo, named := e.Property(bpmn.PropertyUndo)
-	if e.CompensationHandler != nil {
+	if e.CompensationHandler != nil && e.CompensationHandler.Task != nil {
 		undo, named = e.CompensationHandler.Task.Type, true
 	}
 	policy := worker.NotCompensable("the model says so")

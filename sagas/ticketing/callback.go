@@ -19,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/vitrip/journeyman/internal/postgres"
+	"github.com/vitrip/journeyman/sagas/tourbooking"
 	"github.com/vitrip/journeyman/zeebe"
 )
 
@@ -46,8 +47,8 @@ type CallbackConfig struct {
 
 // Limits of a callback.
 const (
-	maxCallback = 64 << 10 // bytes
-	maxTickets  = 99
+	maxCallback = 64 << 10                     // bytes
+	maxTickets  = 99 * tourbooking.MaxSegments // of each traveller for each flight
 	minSecret   = 16
 )
 

@@ -2,8 +2,8 @@
 //
 // Made from:
 //
-//	ticketing.bpmn sha256:ebc2c284e83e40aed3eecd645870a36a48957c8d5b4624be66d2d55a80d68f03
-//	ticketing.example.json sha256:033c6f0be4a7f6c8d43ce8d73a0b37b14727cd14db6f871943d8fe98f32c27b8
+//	ticketing.bpmn sha256:6a6bc407bf43fbeae9d6eab60e9a6c8abe0bda17ba87e5c88d51ff2a539833bf
+//	ticketing.example.json sha256:ee97563f3bf22701bab4874806bcbe299da899889728a15a13c151bc136cc699
 
 package ticketing
 

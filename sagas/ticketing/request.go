@@ -20,11 +20,11 @@ type asked struct {
 
 // ticketRequest is the airline's own format.
 type ticketRequest struct {
-	Reference   string `json:"reference"`
-	Booking     string `json:"booking"`
-	Reservation string `json:"reservation"`
-	Travellers  int64  `json:"travellers"`
-	Callback    string `json:"callback"`
+	Reference    string   `json:"reference"`
+	Booking      string   `json:"booking"`
+	Reservations []string `json:"reservations"` // of the flights: each traveller gets a ticket for each
+	Travellers   int64    `json:"travellers"`
+	Callback     string   `json:"callback"`
 }
 
 const (
@@ -37,7 +37,7 @@ func (d desk) TicketRequest() TicketRequestHandler {
 	return TicketRequestExternal(worker.Remote[TicketRequestIn, asked, TicketRequestOut]{
 		Call: func(ctx context.Context, c worker.Call[TicketRequestIn]) (asked, error) {
 			t, err := d.cfg.Flight.Post(ctx, pathTickets, c.Key, ticketRequest{
-				Reference: c.Key, Booking: c.BusinessKey, Reservation: c.In.ReservationID, Travellers: c.In.Travellers,
+				Reference: c.Key, Booking: c.BusinessKey, Reservations: c.In.Reservations, Travellers: c.In.Travellers,
 				Callback: signed(d.cfg.CallbackURL, d.cfg.CallbackSecret, c.Key),
 			})
 			return asked{t.ID, t.Status}, supplier.Outcome(err, map[string]string{"": CodeTicketingRefused})

@@ -2,8 +2,8 @@
 //
 // Made from:
 //
-//	ticketing.bpmn sha256:ebc2c284e83e40aed3eecd645870a36a48957c8d5b4624be66d2d55a80d68f03
-//	ticketing.example.json sha256:033c6f0be4a7f6c8d43ce8d73a0b37b14727cd14db6f871943d8fe98f32c27b8
+//	ticketing.bpmn sha256:6a6bc407bf43fbeae9d6eab60e9a6c8abe0bda17ba87e5c88d51ff2a539833bf
+//	ticketing.example.json sha256:ee97563f3bf22701bab4874806bcbe299da899889728a15a13c151bc136cc699
 
 package ticketing
 
@@ -80,9 +80,9 @@ func RegisterTicketing(mux *worker.Mux, h TicketingHandlers) {
 
 // TicketFollowUpIn is the input of "ticket.follow-up".
 type TicketFollowUpIn struct {
-	Booking            string `json:"booking"`
-	ForwardOperationID string `json:"forwardOperationId"`
-	ReservationID      string `json:"reservationId"`
+	Booking            string   `json:"booking"`
+	ForwardOperationID string   `json:"forwardOperationId"`
+	Reservations       []string `json:"reservations"`
 }
 
 // TicketFollowUpOut is the output of "ticket.follow-up": what the model's output mappings read.
@@ -149,9 +149,9 @@ func TicketRecordExternal[Res any](r worker.Remote[TicketRecordIn, Res, TicketRe
 
 // TicketRequestIn is the input of "ticket.request".
 type TicketRequestIn struct {
-	Booking       string `json:"booking"`
-	ReservationID string `json:"reservationId"`
-	Travellers    int64  `json:"travellers"`
+	Booking      string   `json:"booking"`
+	Reservations []string `json:"reservations"`
+	Travellers   int64    `json:"travellers"`
 }
 
 // TicketRequestOut is the output of "ticket.request": what the model's output mappings read.

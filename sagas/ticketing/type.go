@@ -54,10 +54,10 @@ func Type(cfg TypeConfig) (sagas.Type, error) {
 }
 
 // Plan is the ticketing of a confirmed booking, as the confirmation starts it: it is a tourbooking.TicketingPlan.
-func Plan(businessKey, booking string, travellers int, reservationID string) sagas.StartRequest {
+func Plan(businessKey, booking string, travellers int, reservations []string) sagas.StartRequest {
 	return sagas.StartRequest{Type: TypeName, Plan: sagas.Plan{
 		BusinessKey: businessKey,
-		Variables:   map[string]any{"booking": booking, "travellers": travellers, "reservationId": reservationID},
+		Variables:   map[string]any{"booking": booking, "travellers": travellers, "reservations": reservations},
 	}}
 }
 

@@ -22,7 +22,7 @@ const (
 
 // otherHotel changes the hotel of goodTour, so that the booking costs amount.
 func otherHotel(amount int) string {
-	return fmt.Sprintf(`{"booking":"B-1","segment":"hotel","offer":"HT-201","nights":4,"amount":%d,"currency":"EUR","token":"tok_1"}`, amount)
+	return fmt.Sprintf(`{"booking":"B-1","segment":"hotel","kind":"hotel","offer":"HT-201","nights":4,"amount":%d,"currency":"EUR","token":"tok_1"}`, amount)
 }
 
 // changed is what a test of an amendment starts from: goodTour sold and ticketed, with one effect each.
@@ -104,7 +104,7 @@ func TestAmendment_isUndone(t *testing.T) {
 	}{
 		"no room":            {func(st *stage) { st.world.Script(booked, "hotel", reserve, suppliers.Refuse("SOLD_OUT")) }, otherHotel(140000), "SOLD_OUT", nil},
 		"difference refused": {func(st *stage) { st.world.Script(booked, "payment", authorize, suppliers.Refuse("PAYMENT_DECLINED")) }, otherHotel(140000), "PAYMENT_DECLINED", map[string]int{"hotel reserve": 1, "hotel cancel": 1}},
-		"another currency":   {func(*stage) {}, `{"booking":"B-1","segment":"hotel","offer":"HT-201","nights":4,"amount":140000,"currency":"USD","token":"t"}`, amendment.CodeNotAmendable, nil},
+		"another currency":   {func(*stage) {}, `{"booking":"B-1","segment":"hotel","kind":"hotel","offer":"HT-201","nights":4,"amount":140000,"currency":"USD","token":"t"}`, amendment.CodeNotAmendable, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := changed(t, short{})
@@ -210,9 +210,9 @@ func TestParse_amendment(t *testing.T) {
 		t.Errorf("got %+v, %v", p, err)
 	}
 	for _, body := range []string{
-		`{}`, otherHotel(0), `{"booking":"B-1","segment":"flight","offer":"FL-1","amount":1,"currency":"EUR","token":"t"}`,
-		`{"booking":"B-1","segment":"transfer","offer":"TR-1","nights":3,"amount":1,"currency":"EUR","token":"t"}`,
-		`{"booking":"B-1","segment":"hotel","offer":"HT-1","amount":1,"currency":"EUR","token":"t"}`, `{"booking":"B-1","segment":"hotel","offer":"","nights":1,"amount":1,"currency":"EUR","token":"t"}`,
+		`{}`, otherHotel(0), `{"booking":"B-1","segment":"flight","kind":"flight","offer":"FL-1","amount":1,"currency":"EUR","token":"t"}`,
+		`{"booking":"B-1","segment":"transfer","kind":"transfer","offer":"TR-1","nights":3,"amount":1,"currency":"EUR","token":"t"}`,
+		`{"booking":"B-1","segment":"hotel","kind":"hotel","offer":"HT-1","amount":1,"currency":"EUR","token":"t"}`, `{"booking":"B-1","segment":"hotel","kind":"hotel","offer":"","nights":1,"amount":1,"currency":"EUR","token":"t"}`,
 	} {
 		if _, err := typ.Parse(t.Context(), tenant, []byte(body)); err == nil {
 			t.Errorf("%s was taken", body)

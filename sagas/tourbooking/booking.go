@@ -32,6 +32,7 @@ type Booking struct {
 	SagaID      string // attempt that booked last
 	State       State
 	Resume      State // where a cancellation that is given up, or an amendment, goes back to; "" outside one
+	Segments    int   // that its suppliers must confirm before it is held
 	Travellers  int
 	Amount      int64 // minor units
 	Currency    string
@@ -49,7 +50,7 @@ var ErrUnknown = errors.New("no such booking")
 func (b *Bookings) Lock(ctx context.Context, tx *outbox.Tx, businessKey string) (Booking, error) {
 	k := Booking{BusinessKey: businessKey}
 	err := tx.QueryRow(ctx, b.sql.lockBooking, businessKey).
-		Scan(&k.Tenant, &k.Booking, &k.SagaID, &k.State, &k.Resume, &k.Travellers, &k.Amount, &k.Currency)
+		Scan(&k.Tenant, &k.Booking, &k.SagaID, &k.State, &k.Resume, &k.Segments, &k.Travellers, &k.Amount, &k.Currency)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Booking{}, fmt.Errorf("booking %q: %w", businessKey, ErrUnknown)
 	}
@@ -66,7 +67,8 @@ type Moved struct {
 	SagaID   string `json:"sagaId"`
 	From     State  `json:"from"`
 	State    State  `json:"state"`
-	Segment  string `json:"segment,omitempty"`  // of a confirmation or release
+	Segment  string `json:"segment,omitempty"`  // of a confirmation or release: the segment's id, or "payment"
+	Kind     string `json:"kind,omitempty"`     // of the segment
 	Supplier string `json:"supplier,omitempty"` // the supplier's own reference
 	Reason   string `json:"reason,omitempty"`   // code, of a give-up or an end
 	Amount   int64  `json:"amount"`             // of the booking, minor units
@@ -74,7 +76,7 @@ type Moved struct {
 }
 
 // Detail adds to the event of a move; the zero value adds nothing.
-type Detail struct{ Segment, Supplier, Reason string }
+type Detail struct{ Segment, Kind, Supplier, Reason string }
 
 // Move makes one move and emits its domain event. It locks the booking.
 //
@@ -107,7 +109,7 @@ func (b *Bookings) move(ctx context.Context, tx *outbox.Tx, k Booking, e Event, 
 	k.State, k.Resume = next, resume
 	tx.Emit(events.Message{Type: told[e], Version: 1, BusinessKey: k.BusinessKey, Data: Moved{
 		Booking: k.Booking, Tenant: k.Tenant, SagaID: k.SagaID, From: from, State: next,
-		Segment: d.Segment, Supplier: d.Supplier, Reason: d.Reason, Amount: k.Amount, Currency: k.Currency,
+		Segment: d.Segment, Kind: d.Kind, Supplier: d.Supplier, Reason: d.Reason, Amount: k.Amount, Currency: k.Currency,
 	}})
 	return k, nil
 }
@@ -138,7 +140,7 @@ func (k Booking) ResumeEvent() Event { return Event("resume_" + string(k.Resume)
 //
 // Errors: *[MoveError] when the booking is in any other state.
 func (b *Bookings) create(ctx context.Context, tx *outbox.Tx, k Booking) (Booking, error) {
-	tag, err := tx.Exec(ctx, b.sql.insertBooking, k.BusinessKey, k.Tenant, k.Booking, k.SagaID, string(Draft), k.Travellers, k.Amount, k.Currency)
+	tag, err := tx.Exec(ctx, b.sql.insertBooking, k.BusinessKey, k.Tenant, k.Booking, k.SagaID, string(Draft), k.Segments, k.Travellers, k.Amount, k.Currency)
 	if err != nil {
 		return k, fmt.Errorf("create booking %q: %w", k.BusinessKey, err)
 	}
@@ -153,7 +155,7 @@ func (b *Bookings) create(ctx context.Context, tx *outbox.Tx, k Booking) (Bookin
 	if _, ok := Next(old.State, Reopen); !ok {
 		return k, &MoveError{BusinessKey: k.BusinessKey, State: old.State, Event: Reopen}
 	}
-	if _, err := tx.Exec(ctx, b.sql.reopenBooking, k.BusinessKey, k.SagaID, k.Travellers, k.Amount, k.Currency, string(old.State)); err != nil {
+	if _, err := tx.Exec(ctx, b.sql.reopenBooking, k.BusinessKey, k.SagaID, k.Segments, k.Travellers, k.Amount, k.Currency, string(old.State)); err != nil {
 		return k, fmt.Errorf("reopen booking %q: %w", k.BusinessKey, err)
 	}
 	k.State = old.State

@@ -43,15 +43,18 @@ func (c confirmation) run(ctx context.Context, tx *outbox.Tx, job worker.Job[Boo
 	if c.ticketing == nil {
 		return out, nil
 	}
-	var flight string
-	err = tx.QueryRow(ctx, c.bookings.sql.flightReservation, job.SagaID).Scan(&flight)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return out, worker.Fatal(fmt.Errorf("booking %q is held without a flight", job.BusinessKey))
-	}
+	rows, err := tx.Query(ctx, c.bookings.sql.flights, job.SagaID)
 	if err != nil {
-		return out, fmt.Errorf("read flight reservation: %w", err)
+		return out, fmt.Errorf("read flight reservations: %w", err)
 	}
-	r := c.ticketing(job.BusinessKey, k.Booking, k.Travellers, flight)
+	flights, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return out, fmt.Errorf("read flight reservations: %w", err)
+	}
+	if len(flights) == 0 {
+		return out, nil // nothing to ticket
+	}
+	r := c.ticketing(job.BusinessKey, k.Booking, k.Travellers, flights)
 	r.Tenant, r.Key, r.CorrelationID, r.Traceparent, r.Actor = job.Tenant, job.SagaID, job.CorrelationID, job.Traceparent, job.Actor
 	_, err = c.sagas.StartTx(ctx, tx, r)
 	return out, err

@@ -14,6 +14,11 @@
 // one domain event in the same transaction. Bookings of other packages (refund,
 // ticketing) are moved through [Bookings] too.
 //
+// A tour has 1 to [MaxSegments] segments: flights, hotels and transfers, each with an id of the
+// partner's that is unique in the booking. They are reserved at the same time, one operation
+// "<saga>:<element>:<segment id>" each, and the booking is held when the supplier of each has
+// confirmed. The first that fails gives the whole booking up.
+//
 // Workers call the suppliers over HTTP under the operation id as idempotency key.
 // The hotel does not honour keys and is declared so: its calls are
 // at-least-once, and a repeat asks first.

@@ -21,8 +21,8 @@ func docs() sagas.Docs {
 			CodeNotReserved:           "a supplier had no reservation where one was looked for",
 		},
 		Segments: map[string][]string{
-			segmentFlight: segment, segmentHotel: segment, segmentTransfer: segment,
-			segmentPayment: {"pending", "authorized", "captured", "failed", "unknown"},
+			"<segment id>": segment,
+			partPayment:    {"pending", "authorized", "captured", "failed", "unknown"},
 		},
 	}
 }

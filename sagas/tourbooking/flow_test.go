@@ -200,8 +200,8 @@ func TestBooking_stepTimesOut(t *testing.T) {
 		return err == nil && d.Decision == sagas.Failed
 	})
 	close(release)
-	if d := st.ended(id); d.State != "failed" || d.Reason != models.CodeStepTimedOut {
-		t.Errorf("saga %s because %s, want failed because %s", d.State, d.Reason, models.CodeStepTimedOut)
+	if d := st.ended(id); d.State != "failed" || d.Reason != tourbooking.CodeStepTimedOut {
+		t.Errorf("saga %s because %s, want failed because %s", d.State, d.Reason, tourbooking.CodeStepTimedOut)
 	}
 	st.eventually("no reservation stands", func() bool {
 		got := st.effects()

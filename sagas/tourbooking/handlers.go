@@ -24,7 +24,7 @@ const (
 	costCall     = 300 * time.Millisecond
 	costOwn      = 10 * time.Millisecond
 	oftenAsked   = 0.01
-	oftenForward = 1
+	oftenForward = 1 // of each kind of segments too: a flight, a hotel and a transfer are the usual tour
 )
 
 // expect declares how often a step runs per booking, and what one run costs.
@@ -34,49 +34,53 @@ func (h handlers) expect(perBooking float64, cost time.Duration) worker.Option {
 
 var _ TourBookingHandlers = handlers{}
 
-// FlightReserve reserves the flight.
+// FlightReserve reserves a flight.
 func (h handlers) FlightReserve() FlightReserveHandler {
-	in := func(in FlightReserveIn) offer { return offer{Offer: in.Offer, Travellers: in.Travellers} }
+	in := func(in FlightReserveIn) offer {
+		return offer{Segment: in.SegmentID, Offer: in.Offer, Travellers: in.Travellers}
+	}
 	out := func(id string) FlightReserveOut { return FlightReserveOut{ReservationID: id} }
-	return FlightReserveExternal(reservation(h.flight, in, out), FlightReserveUndo(cancellation[FlightReserveIn](h.flight)), worker.Orphan(worker.Undo), h.honoured, h.sla, h.retain, h.expect(oftenForward, costCall))
+	return FlightReserveExternal(reservation(h.flight, in, out), FlightReserveUndo(cancellation(h.flight, in)), worker.Orphan(worker.Undo), h.honoured, h.sla, h.retain, h.expect(oftenForward, costCall))
 }
 
 // FlightFollowUp finds out what became of a reservation with an unknown outcome.
 func (h handlers) FlightFollowUp() FlightFollowUpHandler {
-	forward := func(in FlightFollowUpIn) string { return in.ForwardOperationID }
+	in := func(in FlightFollowUpIn) asked { return asked{in.SegmentID, in.ForwardOperationID} }
 	out := func(id string) FlightFollowUpOut { return FlightFollowUpOut{ReservationID: id} }
-	return FlightFollowUpExternal(followUp(h.flight, forward, out), FlightFollowUpUndo(followUpCancellation(h.flight, forward)),
+	return FlightFollowUpExternal(followUp(h.flight, in, out), FlightFollowUpUndo(followUpCancellation(h.flight, in)),
 		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), h.retain, h.expect(oftenAsked, costCall))
 }
 
-// HotelReserve reserves the hotel. The hotel ignores idempotency keys.
+// HotelReserve reserves a hotel. The hotel ignores idempotency keys.
 func (h handlers) HotelReserve() HotelReserveHandler {
 	in := func(in HotelReserveIn) offer {
-		return offer{Offer: in.Offer, Travellers: in.Travellers, Nights: in.Nights}
+		return offer{Segment: in.SegmentID, Offer: in.Offer, Travellers: in.Travellers, Nights: in.Nights}
 	}
 	out := func(id string) HotelReserveOut { return HotelReserveOut{ReservationID: id} }
-	return HotelReserveExternal(reservation(h.hotel, in, out), HotelReserveUndo(cancellation[HotelReserveIn](h.hotel)), worker.Orphan(worker.Undo), worker.KeyIgnored(), h.sla, h.retain, h.expect(oftenForward, costCall))
+	return HotelReserveExternal(reservation(h.hotel, in, out), HotelReserveUndo(cancellation(h.hotel, in)), worker.Orphan(worker.Undo), worker.KeyIgnored(), h.sla, h.retain, h.expect(oftenForward, costCall))
 }
 
 // HotelFollowUp finds out what became of a reservation with an unknown outcome.
 func (h handlers) HotelFollowUp() HotelFollowUpHandler {
-	forward := func(in HotelFollowUpIn) string { return in.ForwardOperationID }
+	in := func(in HotelFollowUpIn) asked { return asked{in.SegmentID, in.ForwardOperationID} }
 	out := func(id string) HotelFollowUpOut { return HotelFollowUpOut{ReservationID: id} }
-	return HotelFollowUpExternal(followUp(h.hotel, forward, out), HotelFollowUpUndo(followUpCancellation(h.hotel, forward)),
+	return HotelFollowUpExternal(followUp(h.hotel, in, out), HotelFollowUpUndo(followUpCancellation(h.hotel, in)),
 		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), h.retain, h.expect(oftenAsked, costCall))
 }
 
-// TransferReserve reserves the transfer.
+// TransferReserve reserves a transfer.
 func (h handlers) TransferReserve() TransferReserveHandler {
-	in := func(in TransferReserveIn) offer { return offer{Offer: in.Offer, Travellers: in.Travellers} }
+	in := func(in TransferReserveIn) offer {
+		return offer{Segment: in.SegmentID, Offer: in.Offer, Travellers: in.Travellers}
+	}
 	out := func(id string) TransferReserveOut { return TransferReserveOut{ReservationID: id} }
-	return TransferReserveExternal(reservation(h.transfer, in, out), TransferReserveUndo(cancellation[TransferReserveIn](h.transfer)), worker.Orphan(worker.Undo), h.honoured, h.sla, h.retain, h.expect(oftenForward, costCall))
+	return TransferReserveExternal(reservation(h.transfer, in, out), TransferReserveUndo(cancellation(h.transfer, in)), worker.Orphan(worker.Undo), h.honoured, h.sla, h.retain, h.expect(oftenForward, costCall))
 }
 
 // TransferFollowUp finds out what became of a reservation with an unknown outcome.
 func (h handlers) TransferFollowUp() TransferFollowUpHandler {
-	forward := func(in TransferFollowUpIn) string { return in.ForwardOperationID }
+	in := func(in TransferFollowUpIn) asked { return asked{in.SegmentID, in.ForwardOperationID} }
 	out := func(id string) TransferFollowUpOut { return TransferFollowUpOut{ReservationID: id} }
-	return TransferFollowUpExternal(followUp(h.transfer, forward, out), TransferFollowUpUndo(followUpCancellation(h.transfer, forward)),
+	return TransferFollowUpExternal(followUp(h.transfer, in, out), TransferFollowUpUndo(followUpCancellation(h.transfer, in)),
 		worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), h.retain, h.expect(oftenAsked, costCall))
 }

@@ -18,8 +18,9 @@ type Sagas interface {
 	StartTx(ctx context.Context, tx *outbox.Tx, r sagas.StartRequest) (operationID string, err error)
 }
 
-// TicketingPlan plans the ticketing of a confirmed booking; package ticketing has it.
-type TicketingPlan func(businessKey, booking string, travellers int, reservationID string) sagas.StartRequest
+// TicketingPlan plans the ticketing of a confirmed booking with at least one flight; package ticketing has it. reservations are the
+// airline's references of its flights.
+type TicketingPlan func(businessKey, booking string, travellers int, reservations []string) sagas.StartRequest
 
 // Config is for [Install]. The four clients and Sagas must be set.
 type Config struct {
@@ -70,7 +71,7 @@ func Install(mux *worker.Mux, cfg Config) error {
 		cfg.PerSecond = 5
 	}
 	RegisterTourBooking(mux, handlers{
-		flight: desk{b, cfg.Flight, segmentFlight}, hotel: desk{b, cfg.Hotel, segmentHotel}, transfer: desk{b, cfg.Transfer, segmentTransfer},
+		flight: desk{b, cfg.Flight, KindFlight}, hotel: desk{b, cfg.Hotel, KindHotel}, transfer: desk{b, cfg.Transfer, KindTransfer},
 		till: till{b, cfg.Payment}, confirm: confirmation{b, cfg.Sagas, cfg.Ticketing},
 		honoured: worker.KeyValidFor(cfg.KeyValidFor), sla: worker.SLA(cfg.SLA), retain: worker.Retain(max(cfg.Retain, worker.RetainDefault)), perSecond: cfg.PerSecond,
 	})

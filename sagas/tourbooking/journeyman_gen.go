@@ -2,8 +2,8 @@
 //
 // Made from:
 //
-//	tour-booking.bpmn sha256:9ab2184bfde79798edba53fd5694f00f75ac927647a3cff535a84e8f8e15e9f7
-//	tour-booking.example.json sha256:d41d7f6311718b93b056e3bfcda06b8463a7aaa70ae7c7ae4d2df0196d107289
+//	tour-booking.bpmn sha256:e2f2c335be7bef4c91e710fb2981e6fb55a5cd98343a0f037f45d401dc062aa5
+//	tour-booking.example.json sha256:6823b4037309a6b814c99f1d9de8902bcf5b45e599ad600ae4d2c444fdf6ccea
 
 package tourbooking
 
@@ -46,8 +46,8 @@ const (
 	CodeReservationRefused    = "RESERVATION_REFUSED"     // thrown at flightReserve (tour-booking), hotelReserve (tour-booking), transferReserve (tour-booking)
 	CodeSagaGivenUp           = "SAGA_GIVEN_UP"           // thrown at bookingConfirm (tour-booking)
 	CodeSagaNotMine           = "SAGA_NOT_MINE"           // caught at notMine (tour-booking)
+	CodeSegmentsIncomplete    = "SEGMENTS_INCOMPLETE"     // thrown at incomplete (tour-booking)
 	CodeSoldOut               = "SOLD_OUT"                // thrown at flightReserve (tour-booking), hotelReserve (tour-booking), transferReserve (tour-booking)
-	CodeStepTimedOut          = "STEP_TIMED_OUT"          // thrown at flightTimedOut (tour-booking), hotelTimedOut (tour-booking), transferTimedOut (tour-booking)
 )
 
 // Message names.

@@ -125,7 +125,7 @@ func (p till) authorized(ctx context.Context, tx *outbox.Tx, m worker.Meta, res 
 	if err := p.bookings.Settle(ctx, tx, settlementOf(m, SettledAuthorized, res)); err != nil {
 		return err
 	}
-	_, err = p.bookings.move(ctx, tx, k, PaymentAuthorized, Detail{Segment: segmentPayment, Supplier: res.ID})
+	_, err = p.bookings.move(ctx, tx, k, PaymentAuthorized, Detail{Segment: partPayment, Supplier: res.ID})
 	return fatalIfRefused(err)
 }
 
@@ -140,7 +140,7 @@ func (p till) released(ctx context.Context, tx *outbox.Tx, m worker.Meta, res he
 	if k.SagaID != m.SagaID {
 		return nil
 	}
-	_, err = p.bookings.move(ctx, tx, k, SegmentReleased, Detail{Segment: segmentPayment, Supplier: res.ID, Reason: reason})
+	_, err = p.bookings.move(ctx, tx, k, SegmentReleased, Detail{Segment: partPayment, Supplier: res.ID, Reason: reason})
 	return fatalIfRefused(err)
 }
 

@@ -59,22 +59,22 @@ func (b *Bookings) End(ctx context.Context, tx *outbox.Tx, a sagas.Attempt, e sa
 	return k.State, err
 }
 
-// Segments lists what suppliers confirmed for an attempt, by kind. It is empty, not nil, when that is nothing.
+// Segments lists what suppliers confirmed for an attempt, by segment. It is empty, not nil, when that is nothing.
 func (b *Bookings) Segments(ctx context.Context, tx *outbox.Tx, sagaID string) ([]SegmentResult, error) {
 	return b.segments(ctx, tx, sagaID)
 }
 
 // Check refuses an offer that is missing or does not exist. An error that names no field is not the partner's mistake.
-func (o Offers) Check(ctx context.Context, field, segment, offer string) error {
+func (o Offers) Check(ctx context.Context, field, kind, offer string) error {
 	if offer == "" {
 		return sagas.Invalid(field, "is missing")
 	}
-	known, err := o.known(ctx, segment, offer)
+	known, err := o.known(ctx, kind, offer)
 	switch {
 	case err != nil:
 		return fmt.Errorf("look up %s: %w", field, err)
 	case !known:
-		return sagas.Invalid(field, "is not a "+segment+" that is on offer")
+		return sagas.Invalid(field, "is not a "+kind+" that is on offer")
 	}
 	return nil
 }

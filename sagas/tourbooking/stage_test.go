@@ -249,8 +249,8 @@ func (st *stage) build(conn *zeebe.Conn, quick short) {
 	st.Cleanup(func() { cancel(); all.Wait() })
 }
 
-const goodTour = `{"booking":"B-1","travellers":2,"flight":{"offer":"FL-100"},"hotel":{"offer":"HT-200","nights":3},
-	"transfer":{"offer":"TR-300"},"payment":{"token":"tok_1","amount":125000,"currency":"EUR"}}`
+const goodTour = `{"booking":"B-1","travellers":2,"segments":[{"id":"flight","kind":"flight","offer":"FL-100"},{"id":"hotel","kind":"hotel","offer":"HT-200","nights":3},
+		{"id":"transfer","kind":"transfer","offer":"TR-300"}],"payment":{"token":"tok_1","amount":125000,"currency":"EUR"}}`
 
 // booked is the key under which suppliers know the booking of goodTour.
 const booked = tenant + ":B-1"

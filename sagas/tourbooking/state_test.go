@@ -124,7 +124,7 @@ func in(ctx context.Context, pool *pgxpool.Pool, f func(tx *outbox.Tx) error) ([
 	return tx.Messages(), ptx.Commit(ctx)
 }
 
-var sample = Booking{BusinessKey: "acme:B-1", Tenant: "acme", Booking: "B-1", SagaID: "op_1", Travellers: 2, Amount: 100, Currency: "EUR"}
+var sample = Booking{BusinessKey: "acme:B-1", Tenant: "acme", Booking: "B-1", SagaID: "op_1", Segments: 3, Travellers: 2, Amount: 100, Currency: "EUR"}
 
 func TestMove_everyPairInTheDatabase(t *testing.T) {
 	t.Parallel()

@@ -2,8 +2,8 @@
 //
 // Made from:
 //
-//	tour-booking.bpmn sha256:9ab2184bfde79798edba53fd5694f00f75ac927647a3cff535a84e8f8e15e9f7
-//	tour-booking.example.json sha256:d41d7f6311718b93b056e3bfcda06b8463a7aaa70ae7c7ae4d2df0196d107289
+//	tour-booking.bpmn sha256:e2f2c335be7bef4c91e710fb2981e6fb55a5cd98343a0f037f45d401dc062aa5
+//	tour-booking.example.json sha256:6823b4037309a6b814c99f1d9de8902bcf5b45e599ad600ae4d2c444fdf6ccea
 
 package tourbooking
 
@@ -15,38 +15,48 @@ import (
 
 // Element ids of tour-booking.bpmn.
 const (
-	ElementTourBookingOrdered                      = "ordered"    // Tour ordered
-	ElementTourBookingBegin                        = "begin"      // Begin
-	ElementTourBookingNotMine                      = "notMine"    // Not ours
-	ElementTourBookingNotMineEnd                   = "notMineEnd" // Runs elsewhere
-	ElementTourBookingBook                         = "book"       // Book the tour
-	ElementTourBookingBookStart                    = "bookStart"  // Book
-	ElementTourBookingFork                         = "fork"
-	ElementTourBookingFlightReserve                = "flightReserve"  // Reserve flight
-	ElementTourBookingFlightUnknown                = "flightUnknown"  // Outcome unknown
-	ElementTourBookingFlightSlow                   = "flightSlow"     // Step time-out
-	ElementTourBookingFlightUndo                   = "flightUndo"     // Undo flight
-	ElementTourBookingFlightCancel                 = "flightCancel"   // Cancel flight
-	ElementTourBookingFlightFollowUp               = "flightFollowUp" // Find out about flight
-	ElementTourBookingFlightKnown                  = "flightKnown"
-	ElementTourBookingFlightTimedOut               = "flightTimedOut" // Step timed out
-	ElementTourBookingHotelReserve                 = "hotelReserve"   // Reserve hotel
-	ElementTourBookingHotelUnknown                 = "hotelUnknown"   // Outcome unknown
-	ElementTourBookingHotelSlow                    = "hotelSlow"      // Step time-out
-	ElementTourBookingHotelUndo                    = "hotelUndo"      // Undo hotel
-	ElementTourBookingHotelCancel                  = "hotelCancel"    // Cancel hotel
-	ElementTourBookingHotelFollowUp                = "hotelFollowUp"  // Find out about hotel
-	ElementTourBookingHotelKnown                   = "hotelKnown"
-	ElementTourBookingHotelTimedOut                = "hotelTimedOut"    // Step timed out
+	ElementTourBookingOrdered                      = "ordered"          // Tour ordered
+	ElementTourBookingBegin                        = "begin"            // Begin
+	ElementTourBookingNotMine                      = "notMine"          // Not ours
+	ElementTourBookingNotMineEnd                   = "notMineEnd"       // Runs elsewhere
+	ElementTourBookingBook                         = "book"             // Book the tour
+	ElementTourBookingBookStart                    = "bookStart"        // Book
+	ElementTourBookingEachSegment                  = "eachSegment"      // Each segment
+	ElementTourBookingSegmentStart                 = "segmentStart"     // Segment
+	ElementTourBookingSegmentKind                  = "segmentKind"      // Which kind?
+	ElementTourBookingFlightReserve                = "flightReserve"    // Reserve flight
+	ElementTourBookingFlightUnknown                = "flightUnknown"    // Outcome unknown
+	ElementTourBookingFlightRefused                = "flightRefused"    // Refused
+	ElementTourBookingFlightSlow                   = "flightSlow"       // Step time-out
+	ElementTourBookingFlightFollowUp               = "flightFollowUp"   // Find out about flight
+	ElementTourBookingFlightNotThere               = "flightNotThere"   // Not reserved
+	ElementTourBookingHotelReserve                 = "hotelReserve"     // Reserve hotel
+	ElementTourBookingHotelUnknown                 = "hotelUnknown"     // Outcome unknown
+	ElementTourBookingHotelRefused                 = "hotelRefused"     // Refused
+	ElementTourBookingHotelSlow                    = "hotelSlow"        // Step time-out
+	ElementTourBookingHotelFollowUp                = "hotelFollowUp"    // Find out about hotel
+	ElementTourBookingHotelNotThere                = "hotelNotThere"    // Not reserved
 	ElementTourBookingTransferReserve              = "transferReserve"  // Reserve transfer
 	ElementTourBookingTransferUnknown              = "transferUnknown"  // Outcome unknown
+	ElementTourBookingTransferRefused              = "transferRefused"  // Refused
 	ElementTourBookingTransferSlow                 = "transferSlow"     // Step time-out
-	ElementTourBookingTransferUndo                 = "transferUndo"     // Undo transfer
-	ElementTourBookingTransferCancel               = "transferCancel"   // Cancel transfer
 	ElementTourBookingTransferFollowUp             = "transferFollowUp" // Find out about transfer
-	ElementTourBookingTransferKnown                = "transferKnown"
-	ElementTourBookingTransferTimedOut             = "transferTimedOut" // Step timed out
-	ElementTourBookingJoin                         = "join"
+	ElementTourBookingTransferNotThere             = "transferNotThere" // Not reserved
+	ElementTourBookingReserved                     = "reserved"
+	ElementTourBookingNotReserved                  = "notReserved"
+	ElementTourBookingSegmentReserved              = "segmentReserved" // Reserved
+	ElementTourBookingSegmentFailed                = "segmentFailed"   // Not reserved
+	ElementTourBookingSegmentsUndo                 = "segmentsUndo"    // Undo segments
+	ElementTourBookingUndoSegments                 = "undoSegments"    // Undo segments
+	ElementTourBookingUndoStart                    = "undoStart"       // Undo
+	ElementTourBookingUndoKind                     = "undoKind"        // Which kind?
+	ElementTourBookingFlightCancel                 = "flightCancel"    // Cancel flight
+	ElementTourBookingHotelCancel                  = "hotelCancel"     // Cancel hotel
+	ElementTourBookingTransferCancel               = "transferCancel"  // Cancel transfer
+	ElementTourBookingCancelled                    = "cancelled"
+	ElementTourBookingUndoEnd                      = "undoEnd"          // Undone
+	ElementTourBookingAllReserved                  = "allReserved"      // All reserved?
+	ElementTourBookingIncomplete                   = "incomplete"       // Not all reserved
 	ElementTourBookingPaymentAuthorize             = "paymentAuthorize" // Authorize payment
 	ElementTourBookingPaymentUnknown               = "paymentUnknown"   // Outcome unknown
 	ElementTourBookingPaymentUndo                  = "paymentUndo"      // Undo payment
@@ -60,9 +70,7 @@ const (
 	ElementTourBookingGiveUpFailure                = "giveUpFailure"                // Give up
 	ElementTourBookingOwnsFailure                  = "ownsFailure"                  // Ours to undo?
 	ElementTourBookingUndoPaymentAuthorizeFailure  = "undoPaymentAuthorizeFailure"  // Undo payment
-	ElementTourBookingUndoTransferReserveFailure   = "undoTransferReserveFailure"   // Undo transfer
-	ElementTourBookingUndoHotelReserveFailure      = "undoHotelReserveFailure"      // Undo hotel
-	ElementTourBookingUndoFlightReserveFailure     = "undoFlightReserveFailure"     // Undo flight
+	ElementTourBookingUndoSegmentsFailure          = "undoSegmentsFailure"          // Undo segments
 	ElementTourBookingUndoRestFailure              = "undoRestFailure"              // Undo the rest
 	ElementTourBookingUndoneFailure                = "undoneFailure"                // Undone
 	ElementTourBookingLostFailure                  = "lostFailure"                  // Decided before
@@ -71,9 +79,7 @@ const (
 	ElementTourBookingGiveUpDeadline               = "giveUpDeadline"               // Give up
 	ElementTourBookingOwnsDeadline                 = "ownsDeadline"                 // Ours to undo?
 	ElementTourBookingUndoPaymentAuthorizeDeadline = "undoPaymentAuthorizeDeadline" // Undo payment
-	ElementTourBookingUndoTransferReserveDeadline  = "undoTransferReserveDeadline"  // Undo transfer
-	ElementTourBookingUndoHotelReserveDeadline     = "undoHotelReserveDeadline"     // Undo hotel
-	ElementTourBookingUndoFlightReserveDeadline    = "undoFlightReserveDeadline"    // Undo flight
+	ElementTourBookingUndoSegmentsDeadline         = "undoSegmentsDeadline"         // Undo segments
 	ElementTourBookingUndoRestDeadline             = "undoRestDeadline"             // Undo the rest
 	ElementTourBookingUndoneDeadline               = "undoneDeadline"               // Undone
 	ElementTourBookingLostDeadline                 = "lostDeadline"                 // Decided before
@@ -82,9 +88,7 @@ const (
 	ElementTourBookingGiveUpCancel                 = "giveUpCancel"                 // Give up
 	ElementTourBookingOwnsCancel                   = "ownsCancel"                   // Ours to undo?
 	ElementTourBookingUndoPaymentAuthorizeCancel   = "undoPaymentAuthorizeCancel"   // Undo payment
-	ElementTourBookingUndoTransferReserveCancel    = "undoTransferReserveCancel"    // Undo transfer
-	ElementTourBookingUndoHotelReserveCancel       = "undoHotelReserveCancel"       // Undo hotel
-	ElementTourBookingUndoFlightReserveCancel      = "undoFlightReserveCancel"      // Undo flight
+	ElementTourBookingUndoSegmentsCancel           = "undoSegmentsCancel"           // Undo segments
 	ElementTourBookingUndoRestCancel               = "undoRestCancel"               // Undo the rest
 	ElementTourBookingUndoneCancel                 = "undoneCancel"                 // Undone
 	ElementTourBookingLostCancel                   = "lostCancel"                   // Decided before
@@ -178,6 +182,7 @@ type FlightFollowUpIn struct {
 	Booking            string `json:"booking"`
 	ForwardOperationID string `json:"forwardOperationId"`
 	Offer              string `json:"offer"`
+	SegmentID          string `json:"segmentId"`
 }
 
 // FlightFollowUpOut is the output of "flight.follow-up": what the model's output mappings read.
@@ -217,6 +222,7 @@ func FlightFollowUpUndoTx[Res any](f func(ctx context.Context, tx *worker.Tx, u 
 type FlightReserveIn struct {
 	Booking    string `json:"booking"`
 	Offer      string `json:"offer"`
+	SegmentID  string `json:"segmentId"`
 	Travellers int64  `json:"travellers"`
 }
 
@@ -258,6 +264,7 @@ type HotelFollowUpIn struct {
 	Booking            string `json:"booking"`
 	ForwardOperationID string `json:"forwardOperationId"`
 	Offer              string `json:"offer"`
+	SegmentID          string `json:"segmentId"`
 }
 
 // HotelFollowUpOut is the output of "hotel.follow-up": what the model's output mappings read.
@@ -298,6 +305,7 @@ type HotelReserveIn struct {
 	Booking    string `json:"booking"`
 	Nights     int64  `json:"nights"`
 	Offer      string `json:"offer"`
+	SegmentID  string `json:"segmentId"`
 	Travellers int64  `json:"travellers"`
 }
 
@@ -482,6 +490,7 @@ type TransferFollowUpIn struct {
 	Booking            string `json:"booking"`
 	ForwardOperationID string `json:"forwardOperationId"`
 	Offer              string `json:"offer"`
+	SegmentID          string `json:"segmentId"`
 }
 
 // TransferFollowUpOut is the output of "transfer.follow-up": what the model's output mappings read.
@@ -521,6 +530,7 @@ func TransferFollowUpUndoTx[Res any](f func(ctx context.Context, tx *worker.Tx, 
 type TransferReserveIn struct {
 	Booking    string `json:"booking"`
 	Offer      string `json:"offer"`
+	SegmentID  string `json:"segmentId"`
 	Travellers int64  `json:"travellers"`
 }
 

@@ -20,16 +20,23 @@ const TypeName = "tour-booking"
 // CodeBookingExists refuses a booking whose number is being booked, or is sold.
 const CodeBookingExists = "BOOKING_EXISTS"
 
-// The segments of a tour, as suppliers, partners and events call them.
+// CodeStepTimedOut is the reason of a booking that was given up because a supplier took longer than one step may.
+const CodeStepTimedOut = "STEP_TIMED_OUT"
+
+// Kinds of segments, as partners and events call them; there is one supplier for each.
 const (
-	segmentFlight   = "flight"
-	segmentHotel    = "hotel"
-	segmentTransfer = "transfer"
-	segmentPayment  = "payment"
+	KindFlight   = "flight"
+	KindHotel    = "hotel"
+	KindTransfer = "transfer"
 )
 
-// segments is how many suppliers must confirm before a booking is held.
-const segments = 3
+// partPayment is the part of the partial result, and of the events, that is no segment. No segment has this id.
+const partPayment = "payment"
+
+// reserveElement is the element that reserves a segment, by kind. A step of it is "<element>:<segment id>".
+var reserveElement = map[string]string{ //nolint:gochecknoglobals // a constant table
+	KindFlight: ElementTourBookingFlightReserve, KindHotel: ElementTourBookingHotelReserve, KindTransfer: ElementTourBookingTransferReserve,
+}
 
 //go:embed catalog.yaml
 var catalog []byte
@@ -87,14 +94,19 @@ func (t bookingType) parse(ctx context.Context, tenant string, body []byte) (sag
 	if err := r.check(ctx, t.cfg.Offers); err != nil {
 		return sagas.Plan{}, err
 	}
-	pending := map[string]any{"status": "pending"}
+	steps, shown := make([]string, 0, len(r.Segments)+3), map[string]any{partPayment: view{Status: "pending"}}
+	for _, s := range r.Segments {
+		steps = append(steps, reserveElement[s.Kind]+":"+s.ID)
+		shown[s.ID] = view{Status: "pending", Kind: s.Kind}
+	}
 	return sagas.Plan{
 		BusinessKey: BusinessKey(tenant, r.Booking),
 		Variables: map[string]any{
-			"booking": r.Booking, "travellers": r.Travellers, "flight": r.Flight, "hotel": r.Hotel, "transfer": r.Transfer,
+			"booking": r.Booking, "travellers": r.Travellers, "segments": r.Segments,
 			"payment": r.Payment, "stepTimeout": isoSeconds(t.cfg.StepTimeout),
 		},
-		Partial: map[string]any{segmentFlight: pending, segmentHotel: pending, segmentTransfer: pending, segmentPayment: pending},
+		Steps:   append(steps, ElementTourBookingPaymentAuthorize, ElementTourBookingBookingConfirm, ElementTourBookingPaymentCapture),
+		Partial: shown,
 	}, nil
 }
 
@@ -109,7 +121,7 @@ func (t bookingType) onStart(ctx context.Context, tx *outbox.Tx, a sagas.Attempt
 	}
 	_, err = t.bookings.Open(ctx, tx, Booking{
 		BusinessKey: a.BusinessKey, Tenant: a.Tenant, Booking: r.Booking, SagaID: a.OperationID,
-		Travellers: r.Travellers, Amount: r.Payment.Amount, Currency: r.Payment.Currency,
+		Segments: len(r.Segments), Travellers: r.Travellers, Amount: r.Payment.Amount, Currency: r.Payment.Currency,
 	})
 	var refused *MoveError
 	if errors.As(err, &refused) {
@@ -122,12 +134,13 @@ func (t bookingType) onStart(ctx context.Context, tx *outbox.Tx, a sagas.Attempt
 type Result struct {
 	Booking  string          `json:"booking"`
 	State    State           `json:"state"`
-	Segments []SegmentResult `json:"segments"` // sorted by kind; only those that a supplier confirmed
+	Segments []SegmentResult `json:"segments"` // sorted by segment; only those that a supplier confirmed
 	Payment  PaymentResult   `json:"payment"`
 }
 
 // SegmentResult is one confirmed segment.
 type SegmentResult struct {
+	Segment   string `json:"segment"` // its id in the request
 	Kind      string `json:"kind"`
 	Reference string `json:"reference"` // the supplier's; a refund names it
 	Status    string `json:"status"`    // confirmed or released
@@ -179,7 +192,7 @@ func (b *Bookings) segments(ctx context.Context, tx *outbox.Tx, sagaID string) (
 	out := []SegmentResult{}
 	for rows.Next() {
 		var s SegmentResult
-		if err := rows.Scan(&s.Kind, &s.Reference, &s.Status, &s.Amount, &s.Currency); err != nil {
+		if err := rows.Scan(&s.Segment, &s.Kind, &s.Reference, &s.Status, &s.Amount, &s.Currency); err != nil {
 			return nil, fmt.Errorf("list reservations of %s: %w", sagaID, err)
 		}
 		out = append(out, s)
@@ -187,41 +200,51 @@ func (b *Bookings) segments(ctx context.Context, tx *outbox.Tx, sagaID string) (
 	return out, rows.Err()
 }
 
-// shown says which segment of the partial result a job type tells about, and as what.
-var shown = map[string]struct{ segment, status string }{ //nolint:gochecknoglobals // a constant table
-	JobFlightReserve:          {segmentFlight, "confirmed"},
-	JobFlightFollowUp:         {segmentFlight, "confirmed"},
-	JobHotelReserve:           {segmentHotel, "confirmed"},
-	JobHotelFollowUp:          {segmentHotel, "confirmed"},
-	JobTransferReserve:        {segmentTransfer, "confirmed"},
-	JobTransferFollowUp:       {segmentTransfer, "confirmed"},
-	JobPaymentAuthorize:       {segmentPayment, "authorized"},
-	JobPaymentFollowUp:        {segmentPayment, "authorized"},
-	JobPaymentCapture:         {segmentPayment, "captured"},
-	JobPaymentCaptureFollowUp: {segmentPayment, "captured"},
+// shown says what a job type tells about its part of the partial result: status when it succeeds, and the kind of its segment,
+// "" for the payment.
+var shown = map[string]struct{ kind, status string }{ //nolint:gochecknoglobals // a constant table
+	JobFlightReserve:          {KindFlight, "confirmed"},
+	JobFlightFollowUp:         {KindFlight, "confirmed"},
+	JobHotelReserve:           {KindHotel, "confirmed"},
+	JobHotelFollowUp:          {KindHotel, "confirmed"},
+	JobTransferReserve:        {KindTransfer, "confirmed"},
+	JobTransferFollowUp:       {KindTransfer, "confirmed"},
+	JobPaymentAuthorize:       {"", "authorized"},
+	JobPaymentFollowUp:        {"", "authorized"},
+	JobPaymentCapture:         {"", "captured"},
+	JobPaymentCaptureFollowUp: {"", "captured"},
 }
 
-// view is what a partner sees of one segment while the operation runs.
+// view is what a partner sees of one segment, or of the payment, while the operation runs.
 type view struct {
+	Kind      string `json:"kind,omitempty"`
 	Status    string `json:"status"`
 	Reference string `json:"reference,omitempty"`
 	Code      string `json:"code,omitempty"`
 }
 
-func partial(s worker.Step) (segment string, v any) {
+func partial(s worker.Step) (part string, v any) {
 	is, ok := shown[s.Type]
 	if !ok {
 		return "", nil
 	}
-	if s.Class != outcome.Success {
-		if s.Code == CodeOutcomeUnknown {
-			return is.segment, view{Status: "unknown", Code: s.Code}
+	part = partPayment
+	if is.kind != "" {
+		var in struct{ SegmentID string }
+		if json.Unmarshal(s.Input, &in) != nil || in.SegmentID == "" {
+			return "", nil
 		}
-		return is.segment, view{Status: "failed", Code: s.Code}
+		part = in.SegmentID
+	}
+	switch {
+	case s.Class != outcome.Success && s.Code == CodeOutcomeUnknown:
+		return part, view{Kind: is.kind, Status: "unknown", Code: s.Code}
+	case s.Class != outcome.Success:
+		return part, view{Kind: is.kind, Status: "failed", Code: s.Code}
 	}
 	var res held
 	if err := json.Unmarshal(s.Result, &res); err != nil {
-		return is.segment, view{Status: is.status}
+		return part, view{Kind: is.kind, Status: is.status}
 	}
-	return is.segment, view{Status: is.status, Reference: res.ID}
+	return part, view{Kind: is.kind, Status: is.status, Reference: res.ID}
 }

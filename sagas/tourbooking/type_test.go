@@ -2,7 +2,9 @@ package tourbooking_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -58,10 +60,22 @@ func TestParse_tourBooking(t *testing.T) {
 		{"booking with a colon", without(`"B-1"`, `"a:b"`), []string{"booking"}},
 		{"no travellers", without(`"travellers":2,`, ``), []string{"travellers"}},
 		{"too many travellers", without(`"travellers":2`, `"travellers":100`), []string{"travellers"}},
-		{"unknown hotel", without(`HT-200`, `HT-NOWHERE`), []string{"hotel.offer"}},
-		{"a flight as hotel", without(`HT-200`, `FL-200`), []string{"hotel.offer"}},
-		{"no hotel", without(`"hotel":{"offer":"HT-200","nights":3},`, ``), []string{"hotel.offer", "hotel.nights"}},
-		{"negative nights", without(`"nights":3`, `"nights":-3`), []string{"hotel.nights"}},
+		{"unknown hotel", without(`HT-200`, `HT-NOWHERE`), []string{"segments[1].offer"}},
+		{"a flight as hotel", without(`HT-200`, `FL-200`), []string{"segments[1].offer"}},
+		{"no hotel and no nights", without(`"offer":"HT-200","nights":3`, `"offer":""`), []string{"segments[1].offer", "segments[1].nights"}},
+		{"nights of a flight", without(`"FL-100"`, `"FL-100","nights":1`), []string{"segments[0].nights"}},
+		{"no segments", `{"booking":"B-1","travellers":2,"segments":[],"payment":{"token":"tok_1","amount":1,"currency":"EUR"}}`, []string{"segments"}},
+		{"one segment", `{"booking":"B-1","travellers":2,"segments":[{"id":"a","kind":"transfer","offer":"TR-1"}],"payment":{"token":"tok_1","amount":1,"currency":"EUR"}}`, nil},
+		{"too many segments", many(tourbooking.MaxSegments + 1), []string{"segments"}},
+		{"as many as may be", many(tourbooking.MaxSegments), nil},
+		{"two of one id", without(`"id":"hotel"`, `"id":"flight"`), []string{"segments[1].id"}},
+		{"no id", without(`"id":"hotel",`, ``), []string{"segments[1].id"}},
+		{"an id with a colon", without(`"id":"hotel"`, `"id":"a:b"`), []string{"segments[1].id"}},
+		{"an id that is too long", without(`"id":"hotel"`, `"id":"`+strings.Repeat("a", 33)+`"`), []string{"segments[1].id"}},
+		{"the payment as id", without(`"id":"hotel"`, `"id":"payment"`), []string{"segments[1].id"}},
+		{"no kind", without(`"kind":"hotel",`, ``), []string{"segments[1].kind"}},
+		{"a boat", without(`"kind":"hotel"`, `"kind":"boat"`), []string{"segments[1].kind"}},
+		{"negative nights", without(`"nights":3`, `"nights":-3`), []string{"segments[1].nights"}},
 		{"negative price", without(`125000`, `-1`), []string{"payment.amount"}},
 		{"no price", without(`125000`, `0`), []string{"payment.amount"}},
 		{"price with a fraction", without(`125000`, `1250.5`), []string{"payment.amount"}},
@@ -71,7 +85,7 @@ func TestParse_tourBooking(t *testing.T) {
 		{"unknown field", without(`"travellers":2`, `"travellers":2,"pets":1`), []string{"pets"}},
 		{"invalid UTF-8", without(`B-1`, "B-\xff"), []string{"booking"}},
 		{"several", `{"booking":"B-1"}`, []string{
-			"travellers", "flight.offer", "hotel.offer", "transfer.offer", "hotel.nights", "payment.token", "payment.amount", "payment.currency",
+			"travellers", "segments", "payment.token", "payment.amount", "payment.currency",
 		}},
 	}
 	for _, tt := range tests {
@@ -82,6 +96,40 @@ func TestParse_tourBooking(t *testing.T) {
 		if err == nil && plan.BusinessKey != booked {
 			t.Errorf("%s: business key %q, want %q", tt.name, plan.BusinessKey, booked)
 		}
+	}
+}
+
+// many is a request with n flights.
+func many(n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf(`{"id":"f%d","kind":"flight","offer":"FL-%d"}`, i, i+1)
+	}
+	return `{"booking":"B-1","travellers":2,"segments":[` + strings.Join(all, ",") + `],"payment":{"token":"tok_1","amount":1,"currency":"EUR"}}`
+}
+
+// A partner sees one step and one part of the partial result per segment, by its id.
+func TestParse_stepsPerSegment(t *testing.T) {
+	t.Parallel()
+	typ, err := tourbooking.Type(tourbooking.TypeConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := typ.Parse(t.Context(), tenant, []byte(`{"booking":"B-1","travellers":2,"segments":[{"id":"out","kind":"flight","offer":"FL-1"},{"id":"stay","kind":"hotel","offer":"HT-1","nights":2},
+		{"id":"home","kind":"flight","offer":"FL-2"}],"payment":{"token":"tok_1","amount":1,"currency":"EUR"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"flightReserve:out", "hotelReserve:stay", "flightReserve:home", "paymentAuthorize", "bookingConfirm", "paymentCapture"}, plan.Steps); d != "" {
+		t.Errorf("steps (-want +got):\n%s", d)
+	}
+	shown, err := json.Marshal(plan.Partial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"home":{"kind":"flight","status":"pending"},"out":{"kind":"flight","status":"pending"},"payment":{"status":"pending"},"stay":{"kind":"hotel","status":"pending"}}`
+	if d := cmp.Diff(want, string(shown)); d != "" {
+		t.Errorf("partial result (-want +got):\n%s", d)
 	}
 }
 

@@ -6,7 +6,7 @@ const pathReservations = "/reservations"
 
 // Offer is what a reservation asks a supplier for.
 type Offer struct {
-	Segment    string // kind: flight, hotel or transfer
+	Segment    string // id of the segment in its booking
 	Offer      string // the supplier's id of what it sells
 	Travellers int64  // 0 where the supplier wants none
 	Nights     int64  // hotel only
