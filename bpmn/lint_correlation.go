@@ -46,7 +46,7 @@ func (l *linter) correlation(e *Element) {
 	case strings.Contains(source, "uuid()") || strings.Contains(source, "now()") || strings.Contains(source, "random number()"):
 		l.add(e, "operation-id", SeverityError, l.defs.CorrelationMappings(e.ID), "operationId %q changes when the task is entered again", source)
 	}
-	if e.undoesElement(expr.Expr().Variables()) {
+	if !expr.IsStatic() && e.undoesElement(expr.Expr().Variables()) {
 		return // the element says what is undone; tasks of one handler are ways of it
 	}
 	if other := l.operations[source]; other != nil && !sameOperation(e, other) {

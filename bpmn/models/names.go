@@ -98,12 +98,12 @@ const (
 
 // Error codes that a model catches or throws.
 const (
-	CodeSagaNotMine      = "SAGA_NOT_MINE"
-	CodeOutcomeUnknown   = "OUTCOME_UNKNOWN"
-	CodeStepTimedOut     = "STEP_TIMED_OUT"
-	CodeCaptureRefused   = "CAPTURE_REFUSED"
-	CodeRefundIncomplete = "REFUND_INCOMPLETE"
-	CodeRefundRefused    = "REFUND_REFUSED"
+	CodeSagaNotMine        = "SAGA_NOT_MINE"
+	CodeOutcomeUnknown     = "OUTCOME_UNKNOWN"
+	CodeSegmentsIncomplete = "SEGMENTS_INCOMPLETE"
+	CodeCaptureRefused     = "CAPTURE_REFUSED"
+	CodeRefundIncomplete   = "REFUND_INCOMPLETE"
+	CodeRefundRefused      = "REFUND_REFUSED"
 )
 
 // Error codes that workers give and no element catches by name: the event subprocess for any error does.
@@ -119,7 +119,7 @@ const (
 
 // Element ids that other packages refer to: forward steps, in the order a partner sees them.
 const (
-	StepFlightReserve    = "flightReserve"
+	StepFlightReserve    = "flightReserve" // one per iteration: "flightReserve:<segment id>"; so are the next two
 	StepHotelReserve     = "hotelReserve"
 	StepTransferReserve  = "transferReserve"
 	StepPaymentAuthorize = "paymentAuthorize"

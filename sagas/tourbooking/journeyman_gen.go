@@ -2,7 +2,7 @@
 //
 // Made from:
 //
-//	tour-booking.bpmn sha256:e2f2c335be7bef4c91e710fb2981e6fb55a5cd98343a0f037f45d401dc062aa5
+//	tour-booking.bpmn sha256:60764044615acb7facae6e4792904e53054413fdd0fa3880eec4bc39a6e8be7d
 //	tour-booking.example.json sha256:6823b4037309a6b814c99f1d9de8902bcf5b45e599ad600ae4d2c444fdf6ccea
 
 package tourbooking

@@ -20,16 +20,16 @@ const linter = new Linter({ config, resolver: new NodeResolver({ require: need }
 
 // [what, rule, element, text or pattern, replacement]
 const mutants = [
-  ['no association', 'compensation-wiring', 'flightUndo', /<bpmn:association id="flightUndo_undoes".*?\/>/, ''],
-  ['handler without its mark', 'compensation-wiring', 'hotelUndo', /(id="hotelCancel"[^>]*) isForCompensation="true"/, '$1'],
-  ['two events, one handler', 'compensation-wiring', 'hotelCancel', /(sourceRef="flightUndo" targetRef=)"flightCancel"/, '$1"hotelCancel"'],
+  ['no association', 'compensation-wiring', 'segmentsUndo', /<bpmn:association id="segmentsUndo_undoes".*?\/>/, ''],
+  ['handler without its mark', 'compensation-wiring', 'segmentsUndo', /(id="undoSegments"[^>]*) isForCompensation="true"/, '$1'],
+  ['two events, one handler', 'compensation-wiring', 'paymentVoid', /(sourceRef="segmentsUndo" targetRef=)"undoSegments"/, '$1"paymentVoid"'],
   ['a flow out of the compensation event', 'compensation-wiring', 'paymentUndo', '<bpmn:association id="paymentUndo_undoes"',
     '<bpmn:sequenceFlow id="extra" sourceRef="paymentUndo" targetRef="paymentKnown" /><bpmn:association id="paymentUndo_undoes"',
     [/(id="paymentUndo"[^>]*>)/, '$1<bpmn:outgoing>extra</bpmn:outgoing>']],
-  ['a boundary event on a handler', 'compensation-wiring', 'flightCancel', /(id="flightSlow"[^>]*attachedToRef=)"flightReserve"/, '$1"flightCancel"'],
+  ['a boundary event on a handler', 'compensation-wiring', 'paymentVoid', /(id="paymentUnknown"[^>]*attachedToRef=)"paymentAuthorize"/, '$1"paymentVoid"'],
   ['an error event that does not interrupt', 'error-boundary-interrupting', 'flightUnknown', /(id="flightUnknown"[^>]*)>/, '$1 cancelActivity="false">'],
   ['a condition without =', 'expression-required', 'decided_to_paymentCapture', '>=sagaDecision = "completed"<', '>${sagaDecision == "completed"}<'],
-  ['an output without =', 'expression-required', 'flightReserve', 'source="=reservationId" target="flightReservation"', 'source="reservationId" target="flightReservation"'],
+  ['an output without =', 'expression-required', 'paymentAuthorize', 'source="=authorizationId" target="paymentAuthorization"', 'source="authorizationId" target="paymentAuthorization"'],
   ['a correlation key without =', 'expression-required', 'Message_saga_cancel', 'correlationKey="=sagaId"', 'correlationKey="sagaId"'],
   ['retries in words', 'static-retries', 'flightReserve', 'type="flight.reserve" retries="3"', 'type="flight.reserve" retries="many"'],
   ['no retries at all', 'static-retries', 'flightReserve', 'type="flight.reserve" retries="3"', 'type="flight.reserve" retries="0"'],
