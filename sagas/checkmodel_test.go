@@ -99,16 +99,16 @@ func TestCheckModelOrder(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ old, with, want string }{
 		"as it is":    {"", "", ""},
-		"wrong order": {`activityRef="paymentAuthorize"`, `activityRef="X"`, "undoes flightReserve before paymentAuthorize"},
-		"left out":    {`activityRef="hotelReserve"`, `activityRef="transferReserve"`, "compensates hotelReserve 0 times"},
+		"wrong order": {`activityRef="paymentAuthorize"`, `activityRef="X"`, "undoes eachSegment before paymentAuthorize"},
+		"left out":    {`activityRef="eachSegment"`, `activityRef="paymentAuthorize"`, "compensates eachSegment 0 times"},
 	} {
 		model := bytes.ReplaceAll(text, []byte(c.old), []byte(c.with))
 		if name == "as it is" {
 			model = text
 		}
 		if name == "wrong order" {
-			model = bytes.ReplaceAll(model, []byte(`activityRef="flightReserve"`), []byte(`activityRef="paymentAuthorize"`))
-			model = bytes.ReplaceAll(model, []byte(`activityRef="X"`), []byte(`activityRef="flightReserve"`))
+			model = bytes.ReplaceAll(model, []byte(`activityRef="eachSegment"`), []byte(`activityRef="paymentAuthorize"`))
+			model = bytes.ReplaceAll(model, []byte(`activityRef="X"`), []byte(`activityRef="eachSegment"`))
 		}
 		m, err := bpmn.Parse(bytes.NewReader(model))
 		if err != nil {

@@ -169,12 +169,13 @@ func (p *Instance) WantElement(element, state string, n int) *Instance {
 	return p
 }
 
-// Compensated lists the compensation handlers that completed, in the order in which they were started.
+// Compensated lists the compensation handlers that completed, in the order in which they were started. For a handler that is a
+// subprocess these are the tasks in it.
 func (p *Instance) Compensated() []string {
 	p.env.t.Helper()
 	var out []string
 	for _, id := range p.Path() {
-		if e := p.env.element(id); e != nil && e.ForCompensation {
+		if e := p.env.element(id); e != nil && e.Undoes() && e.Scope == nil && (e.ForCompensation || e.Task != nil) {
 			out = append(out, id)
 		}
 	}

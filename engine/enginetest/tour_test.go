@@ -1,6 +1,7 @@
 package enginetest_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,7 +54,9 @@ func book(e *enginetest.Env) *enginetest.Instance {
 		Variables: map[string]any{
 			"sagaId": saga, "operationId": saga, "businessKey": "acme:B-1", "correlationId": "c-1", "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 			"tenant": "acme", "timeout": "PT30M", "stepTimeout": "PT10M", "booking": "B-1", "travellers": 2,
-			"flight": map[string]any{"offer": "FL-100"}, "hotel": map[string]any{"offer": "HT-200", "nights": 3}, "transfer": map[string]any{"offer": "TR-300"},
+			"segments": []map[string]any{
+				{"id": "out", "kind": "flight", "offer": "FL-100"}, {"id": "stay", "kind": "hotel", "offer": "HT-200", "nights": 3}, {"id": "cab", "kind": "transfer", "offer": "TR-300"},
+			},
 			"payment": map[string]any{"token": "tok_1", "amount": 125000, "currency": "EUR"},
 		},
 	})
@@ -68,7 +71,7 @@ func TestTour_plain(t *testing.T) {
 	p.WantVariable("sagaDecision", "completed").WantVariable("paymentAuthorization", "A-1")
 	e.WantPublished(models.MessageStartTourBooking, saga)
 	job := e.Mocked("hotel.reserve").Jobs()[0]
-	if id := enginetest.Get[string](job, "operationId"); id != saga+":hotelReserve" || enginetest.Get[int](job, "nights") != 3 {
+	if id := enginetest.Get[string](job, "operationId"); id != saga+":hotelReserve:stay" || enginetest.Get[int](job, "nights") != 3 {
 		t.Errorf("hotel.reserve was given operationId %q and variables %s", id, job.Variables)
 	}
 }
@@ -81,7 +84,7 @@ func TestTour_soldOut(t *testing.T) {
 	e.Mocked("hotel.reserve").Release(enginetest.Throw("SOLD_OUT", nil))
 	p.WantCompleted().WantNoIncidents().WantVariable("sagaDecision", "failed")
 	p.WantCompensated("transferCancel", "flightCancel").WantNotReached(models.StepPaymentAuthorize, "onDeadline")
-	if id := enginetest.Get[string](e.Mocked("flight.cancel").Jobs()[0], "forwardOperationId"); id != saga+":flightReserve" {
+	if id := enginetest.Get[string](e.Mocked("flight.cancel").Jobs()[0], "forwardOperationId"); id != saga+":flightReserve:out" {
 		t.Errorf("flight.cancel undoes %q", id)
 	}
 }
@@ -91,7 +94,7 @@ func TestTour_paymentDeclinedIsUndoneInTheOrderOfTheModel(t *testing.T) {
 	e := tour(t)
 	e.Mock(models.JobPaymentAuthorize).ThrowsError("PAYMENT_DECLINED", nil)
 	p := book(e).WantCompleted().WantCompensated("transferCancel", "hotelCancel", "flightCancel")
-	p.WantPath("undoTransferReserveFailure", "transferCancel", "undoHotelReserveFailure", "hotelCancel", "undoFlightReserveFailure", "flightCancel", "undoRestFailure", "close")
+	p.WantPath("undoPaymentAuthorizeFailure", "undoSegmentsFailure", "transferCancel", "hotelCancel", "flightCancel", "undoRestFailure", "close")
 }
 
 // A 30-minute saga whose confirmation never comes: the deadline gives it up.
@@ -105,6 +108,32 @@ func TestTour_deadline(t *testing.T) {
 	e.AdvanceClock(2 * time.Minute)
 	p.WantCompleted().WantVariable("sagaDecision", "expired").WantElement(models.StepPaymentAuthorize, "TERMINATED", 1)
 	p.WantCompensated("transferCancel", "hotelCancel", "flightCancel").WantNotReached("onFailure", models.StepBookingConfirm)
+}
+
+// Two segments of a kind and none of another: each is reserved under its own operation, and the first that fails ends the other
+// one, whose reservation nobody waits for. What had been reserved is undone, once.
+func TestTour_segmentsOfOneKind(t *testing.T) {
+	t.Parallel()
+	e := tour(t)
+	flights := e.Mock("flight.reserve").Answers(enginetest.Complete(map[string]any{"reservationId": "R-1"})).Holds()
+	p := e.Start(models.ProcessTourBooking, enginetest.Message{
+		Name: models.MessageStartTourBooking, CorrelationKey: saga, ID: saga, TTL: time.Hour,
+		Variables: map[string]any{
+			"sagaId": saga, "operationId": saga, "businessKey": "acme:B-1", "correlationId": "c-1", "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+			"tenant": "acme", "timeout": "PT30M", "stepTimeout": "PT10M", "booking": "B-1", "travellers": 2,
+			"segments": []map[string]any{{"id": "a", "kind": "flight", "offer": "FL-1"}, {"id": "b", "kind": "flight", "offer": "FL-2"}, {"id": "c", "kind": "flight", "offer": "FL-3"}},
+			"payment":  map[string]any{"token": "tok_1", "amount": 125000, "currency": "EUR"},
+		},
+	}).WantActive(models.StepFlightReserve)
+	flights.Release(enginetest.Throw("SOLD_OUT", nil))
+	p.WantCompleted().WantNoIncidents().WantVariable("sagaDecision", "failed").WantCompensated("flightCancel").WantNotReached("hotelReserve", "transferReserve", models.StepPaymentAuthorize)
+	seen := map[string]bool{}
+	for _, j := range flights.Jobs() {
+		seen[enginetest.Get[string](j, "operationId")] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("operations %v, want three", seen)
+	}
 }
 
 // BenchmarkTour_deadline is a whole test of a saga of thirty minutes that times out: engine, deployment, clock, assertions,
@@ -157,7 +186,11 @@ func TestTour_unknownOutcome(t *testing.T) {
 	if n := len(asked.Jobs()); n != 3 {
 		t.Errorf("the supplier was asked %d times, want 3", n)
 	}
-	p.WantCompleted().WantVariable("flightReservation", "F-1").WantVariable("sagaDecision", "completed").WantCompensated()
+	p.WantCompleted().WantVariable("sagaDecision", "completed").WantCompensated()
+	var results []struct{ ID, Kind, Reservation, OperationID string }
+	if err := json.Unmarshal(p.Variables()["results"], &results); err != nil || len(results) != 3 || results[0].ID != "out" || results[0].Kind != "flight" || results[0].Reservation != "F-1" || results[0].OperationID != saga+":flightFollowUp:out" {
+		t.Errorf("results %+v, %v, want that of the follow-up for the first segment", results, err)
+	}
 	p.WantElement(models.StepFlightReserve, "TERMINATED", 1)
 }
 

@@ -2,8 +2,8 @@
 //
 // Made from:
 //
-//	tour-booking.bpmn sha256:60764044615acb7facae6e4792904e53054413fdd0fa3880eec4bc39a6e8be7d
-//	tour-booking.example.json sha256:6823b4037309a6b814c99f1d9de8902bcf5b45e599ad600ae4d2c444fdf6ccea
+//	tour-booking.bpmn sha256:754ae3601cc49aad28797830cd7567bff287ab5914b2c2ed1ef7e43d4896e4d5
+//	tour-booking.example.json sha256:070ba8caf9732351975d4618200afb9e5ba0f3e36988ac9a6745639d1271c134
 
 package tourbooking
 
