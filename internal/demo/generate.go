@@ -34,7 +34,7 @@ func generate(cfg Config, script []Booking) ([]Booking, error) {
 			load[i].Expect = Expect{States: []string{"failed"}}
 		case 2:
 			load[i].About = "the flight supplier fails once"
-			load[i].Faults = []Fault{{Segment: "flight", Action: "reserve", Do: "fail"}}
+			load[i].Faults = []Fault{{Segment: "out", Action: "reserve", Do: "fail"}}
 		}
 	}
 	return load, nil

@@ -323,14 +323,14 @@ func fill(v, source any) (any, error) {
 	return v, nil
 }
 
-// descend gives a field of an object, or the element of a list that has this kind; nil when there is none.
+// descend gives a field of an object, or the element of a list that is of this segment; nil when there is none.
 func descend(v any, step string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		return v[step]
 	case []any:
 		for _, e := range v {
-			if m, ok := e.(map[string]any); ok && m["kind"] == step {
+			if m, ok := e.(map[string]any); ok && m["segment"] == step {
 				return e
 			}
 		}

@@ -27,13 +27,13 @@ type Booking struct {
 	Alone  bool            `json:"alone,omitempty"`  // nothing else runs meanwhile: it moves the clocks
 	Faults []Fault         `json:"faults,omitempty"` // what the suppliers do to it
 	Acts   []Act           `json:"acts,omitempty"`   // what happens meanwhile
-	Kill   []string        `json:"kill,omitempty"`   // "point@element": the worker process is killed there
+	Kill   []string        `json:"kill,omitempty"`   // "point@step": the worker process is killed there
 	Expect Expect          `json:"expect"`
 }
 
 // Fault makes one supplier misbehave for this booking.
 type Fault struct {
-	Segment string `json:"segment"`         // flight, hotel, transfer, payment
+	Segment string `json:"segment"`         // id of a segment of the booking, or payment
 	Action  string `json:"action"`          // reserve, cancel, authorize, …
 	Do      string `json:"do"`              // refuse, time_out_before, time_out_after, late, land_late, twice, fail or act_then_fail
 	Code    string `json:"code,omitempty"`  // refuse: the supplier's code
@@ -61,7 +61,7 @@ type Expect struct {
 var faults = []string{"refuse", "time_out_before", "time_out_after", "late", "land_late", "twice", "fail", "act_then_fail"} //nolint:gochecknoglobals // a constant list
 
 // condition is one part of a parsed Act.When: "effect <segment>.<kind>", "call <segment>.<action>",
-// "event <type>", "element <id> <STATE>" or "killed <point>". Parts are joined by " and ".
+// "event <type>", "element <step> <STATE>" or "killed <point>". Parts are joined by " and ".
 type condition struct{ kind, what, state string }
 
 func parseConditions(s string) ([]condition, error) {
@@ -85,7 +85,7 @@ func parseCondition(s string) (condition, error) {
 	case len(f) == 3 && f[0] == "element" && (f[2] == "COMPLETED" || f[2] == "TERMINATED" || f[2] == "ACTIVE"):
 		return condition{kind: f[0], what: f[1], state: f[2]}, nil
 	}
-	return condition{}, fmt.Errorf(`when %q: want "effect <segment>.<kind>", "call <segment>.<action>", "event <type>", "killed <point>" or "element <id> <COMPLETED|TERMINATED|ACTIVE>"`, s)
+	return condition{}, fmt.Errorf(`when %q: want "effect <segment>.<kind>", "call <segment>.<action>", "event <type>", "killed <point>" or "element <step> <COMPLETED|TERMINATED|ACTIVE>"`, s)
 }
 
 // LoadScript reads every *.json of files, in the order of their names, and refuses what it does not understand.
@@ -167,7 +167,7 @@ func (b Booking) check() error {
 	}
 	for _, k := range b.Kill {
 		if point, _, ok := strings.Cut(k, "@"); !ok || point == "" {
-			errs = append(errs, fmt.Errorf("kill %q: want point@element or point@", k))
+			errs = append(errs, fmt.Errorf("kill %q: want point@step or point@", k))
 		}
 	}
 	for _, a := range b.Acts {

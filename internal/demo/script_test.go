@@ -51,7 +51,7 @@ func TestLoadScript_refuses(t *testing.T) {
 		"no body":                  {`"body":{},`, ``, "body is missing"},
 		"unknown state":            {`"completed"`, `"done"`, `"done"`},
 		"unknown fault":            {`"body"`, `"faults":[{"segment":"hotel","action":"reserve","do":"explode"}],"body"`, "explode"},
-		"kill without a place":     {`"body"`, `"kill":["worker.claimed"],"body"`, "want point@element"},
+		"kill without a place":     {`"body"`, `"kill":["worker.claimed"],"body"`, "want point@step"},
 		"act without a condition":  {`"body"`, `"acts":[{"when":"sometime","cancel":true}],"body"`, "sometime"},
 		"act with two actions":     {`"body"`, `"acts":[{"when":"event a.b.c","cancel":true,"duplicate":true}],"body"`, "2 actions"},
 		"clock moved in company":   {`"body"`, `"acts":[{"when":"event a.b.c","advance":"31m"}],"body"`, "must be alone"},
@@ -89,7 +89,7 @@ func TestFill(t *testing.T) {
 		return v
 	}
 	got, err := fill(parse(`{"a":"$after.result.segments.flight.id","b":["x","$after.n"],"c":1}`),
-		parse(`{"n":7,"result":{"segments":[{"kind":"hotel","id":"R0"},{"kind":"flight","id":"R1"}]}}`))
+		parse(`{"n":7,"result":{"segments":[{"segment":"hotel","id":"R0"},{"segment":"flight","id":"R1"}]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
