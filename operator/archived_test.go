@@ -33,8 +33,8 @@ func TestTimeline_S5_archivedEvents(t *testing.T) {
 			day.Add(time.Hour+time.Duration(id)*time.Second), events.Shard("acme:op_1"), id, typ, operation)
 	}
 	logged(1, "op_1", "platform.saga.started")
-	logged(2, "op_1:flightReserve", "platform.saga.step_completed")
-	logged(3, "op_10:flightReserve", "platform.saga.step_failed") // another saga's
+	logged(2, "op_1:flightReserve:flight", "platform.saga.step_completed")
+	logged(3, "op_10:flightReserve:flight", "platform.saga.step_failed") // another saga's
 	has := func(s operator.Saga) (found []string) {
 		for _, m := range s.Timeline {
 			if m.Source == "event" {

@@ -24,9 +24,9 @@ func troubled(t *testing.T) (*operatortest.Rig, operator.Incident) {
 	r.Booking("op_1")
 	flight := r.Job(models.JobFlightReserve)
 	r.Complete(flight, `{"reservationId":"FL-1"}`)
-	r.Step("op_1", "flightReserve", "SUCCESS", "open", `{"minor":80000,"currency":"EUR"}`, 1)
+	r.Step("op_1", "flightReserve:flight", "SUCCESS", "open", `{"minor":80000,"currency":"EUR"}`, 1)
 	job, i := r.Incident(models.JobHotelReserve, "hotel API said 503")
-	r.Operation("op_1:hotelReserve", "op_1", `job_type = 'hotel.reserve', class = 'FATAL_ERROR', reason = 'error', settled_at = {{schema}}.now()`)
+	r.Operation("op_1:hotelReserve:hotel", "op_1", `job_type = 'hotel.reserve', class = 'FATAL_ERROR', reason = 'error', settled_at = {{schema}}.now()`)
 	r.Run(`UPDATE {{schema}}.operation SET process_instance_key = $1, element_instance_key = $2, job_key = $3`, job.ProcessInstanceKey, job.ElementInstanceKey, job.Key)
 	return r, i
 }
@@ -49,7 +49,7 @@ func TestIncident(t *testing.T) {
 	want := operator.Incident{
 		Key: i.Key, Cluster: "default", State: "ACTIVE", ErrorType: "JOB_NO_RETRIES", Reason: "hotel API said 503", CreatedAt: got.CreatedAt,
 		ProcessID: "tour-booking", ProcessInstanceKey: i.ProcessInstanceKey, ElementID: "hotelReserve", ElementInstanceKey: i.ElementInstanceKey, JobKey: i.JobKey,
-		JobType: "hotel.reserve", OperationID: "op_1:hotelReserve", SagaID: "op_1", SagaType: "tour-booking", SagaState: "running", BusinessKey: "acme:op_1",
+		JobType: "hotel.reserve", OperationID: "op_1:hotelReserve:hotel", SagaID: "op_1", SagaType: "tour-booking", SagaState: "running", BusinessKey: "acme:op_1",
 	}
 	names, op := got.VariableNames, got.Operation
 	got.VariableNames, got.Operation = nil, nil

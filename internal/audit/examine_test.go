@@ -27,20 +27,20 @@ func clean() audit.Input {
 			{Name: "at the door", Key: "acme:G", Type: "tour-booking"},
 		},
 		Effects: []audit.Effect{
-			effect(1, "reserve", "acme:A", "flight", "op_a:flightReserve"),
-			effect(2, "reserve", "acme:B", "flight", "op_b:flightReserve"),
-			effect(3, "cancel", "acme:B", "flight", "op_b:flightReserve:undo"),
-			effect(4, "reserve", "acme:D", "hotel", "op_d:hotelReserve"),
-			effect(5, "cancel", "acme:D", "hotel", "op_d:hotelReserve:undo"),
+			effect(1, "reserve", "acme:A", "flight", "op_a:flightReserve:flight"),
+			effect(2, "reserve", "acme:B", "flight", "op_b:flightReserve:flight"),
+			effect(3, "cancel", "acme:B", "flight", "op_b:flightReserve:flight:undo"),
+			effect(4, "reserve", "acme:D", "hotel", "op_d:hotelReserve:hotel"),
+			effect(5, "cancel", "acme:D", "hotel", "op_d:hotelReserve:hotel:undo"),
 			effect(6, "authorize", "acme:E", "payment", "op_e:paymentAuthorize"),
 			effect(7, "void", "acme:E", "payment", "op_e:paymentAuthorize:undo"),
 		},
 		Elements: []audit.Element{
-			{Key: 1, ElementID: "flightReserve", OperationID: "op_a:flightReserve", State: "COMPLETED"},
-			{Key: 2, ElementID: "flightReserve", OperationID: "op_b:flightReserve", State: "COMPLETED"},
-			{Key: 3, ElementID: "hotelReserve", OperationID: "op_d:hotelReserve", State: "TERMINATED"},
+			{Key: 1, ElementID: "flightReserve", OperationID: "op_a:flightReserve:flight", State: "COMPLETED"},
+			{Key: 2, ElementID: "flightReserve", OperationID: "op_b:flightReserve:flight", State: "COMPLETED"},
+			{Key: 3, ElementID: "hotelReserve", OperationID: "op_d:hotelReserve:hotel", State: "TERMINATED"},
 			{Key: 4, ElementID: "paymentAuthorize", OperationID: "op_e:paymentAuthorize", State: "TERMINATED"},
-			{Key: 5, ElementID: "hotelReserve", OperationID: "op_c:hotelReserve", State: "TERMINATED"},
+			{Key: 5, ElementID: "hotelReserve", OperationID: "op_c:hotelReserve:hotel", State: "TERMINATED"},
 		},
 		Instances: []audit.Instance{{Key: 10, ProcessID: "tour-booking", State: "COMPLETED"}},
 		Staged: []audit.Staged{
@@ -88,7 +88,7 @@ func TestExamine_faults(t *testing.T) {
 		"the same business effect under another idempotency key": {
 			func(in *audit.Input) {
 				again := in.Effects[0]
-				again.Reference = "op_a:flightReserve"
+				again.Reference = "op_a:flightReserve:flight"
 				in.Effects = append(in.Effects, again)
 			},
 			func(r audit.Report) int { return r.Repeated }, 1, "repeated: flight reserve of booking acme:A",

@@ -99,7 +99,7 @@ func TestEngine_Read(t *testing.T) {
 			`{"processInstanceKey":"11","processDefinitionId":"refund","state":"ACTIVE"}`,
 			`{"processInstanceKey":"12","processDefinitionId":"refund","state":"TERMINATED"}`,
 		},
-		"variables": {`{"scopeKey":"21","value":"\"op_a:flightReserve\""}`, `{"scopeKey":"10","value":"\"op_a\""}`},
+		"variables": {`{"scopeKey":"21","value":"\"op_a:flightReserve:flight\""}`, `{"scopeKey":"10","value":"\"op_a\""}`},
 		"element-instances": {
 			`{"elementInstanceKey":"21","elementId":"flightReserve","state":"TERMINATED"}`,
 			`{"elementInstanceKey":"22","elementId":"fork","state":"COMPLETED"}`,
@@ -129,7 +129,7 @@ func TestEngine_Read(t *testing.T) {
 	}
 	want := audit.History{
 		Instances: []audit.Instance{{10, "tour-booking", "COMPLETED"}, {11, "refund", "ACTIVE"}, {12, "refund", "TERMINATED"}},
-		Elements:  []audit.Element{{21, "flightReserve", "op_a:flightReserve", "TERMINATED"}},
+		Elements:  []audit.Element{{21, "flightReserve", "op_a:flightReserve:flight", "TERMINATED"}},
 		Incidents: 1, Jobs: 4,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

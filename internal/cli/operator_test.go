@@ -59,7 +59,7 @@ func TestOperatorCommands(t *testing.T) {
 	env := operatorEnv(r)
 	r.Saga("op_1", "running", "", "1 min")
 	r.Booking("op_1")
-	r.Step("op_1", "flightReserve", "SUCCESS", "stuck", `{"minor":80000,"currency":"EUR"}`, 1)
+	r.Step("op_1", "flightReserve:flight", "SUCCESS", "stuck", `{"minor":80000,"currency":"EUR"}`, 1)
 	_, i := r.Incident(models.JobHotelReserve, "hotel said \x1b[31m503\nand more")
 	_, j := r.Incident(models.JobFlightReserve, "no")
 

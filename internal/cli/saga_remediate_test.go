@@ -22,7 +22,7 @@ func manualSaga(t *testing.T) *operatortest.Rig {
 	r.Saga("op_1", "manual", "failed", "1 min")
 	r.Booking("op_1")
 	r.Run(`UPDATE {{schema}}.saga SET variables = $1 WHERE id = 'op_1'`, tour)
-	r.Step("op_1", "flightReserve", "SUCCESS", "parked", `{"minor":80000,"currency":"EUR"}`, 1)
+	r.Step("op_1", "flightReserve:flight", "SUCCESS", "parked", `{"minor":80000,"currency":"EUR"}`, 1)
 	return r
 }
 

@@ -41,7 +41,7 @@ func child(mode string) int {
 	if err := crash.Arm(os.Getenv("CRASH_AT"), os.Getenv("CRASH_LOG")); err != nil {
 		return 2
 	}
-	for _, id := range []string{"op_a:flightReserve", "op_b:hotelReserve"} {
+	for _, id := range []string{"op_a:flightReserve:flight", "op_b:hotelReserve:hotel"} {
 		for _, p := range []string{"worker.claimed", "worker.commit.after", "relay.publish.acked"} {
 			crash.Point(p, id)
 		}
@@ -76,7 +76,7 @@ func TestWorkers_kills(t *testing.T) {
 	defer cancel()
 	var seen []kill
 	var w *workers
-	w = testWorkers(t, "points", []string{"worker.commit.after@op_b:hotelReserve", "worker.claimed@op_a:flightReserve", "relay.publish.acked@"},
+	w = testWorkers(t, "points", []string{"worker.commit.after@op_b:hotelReserve:hotel", "worker.claimed@op_a:flightReserve:flight", "relay.publish.acked@"},
 		func(_ context.Context, k kill) error {
 			if w.pid != 0 {
 				t.Errorf("a process lives while %v is handled", k)
@@ -93,8 +93,8 @@ func TestWorkers_kills(t *testing.T) {
 	if got := w.killed(); !slices.Equal(got, want) || len(w.planned()) != 0 {
 		t.Errorf("killed at %v with %v left, want %v and nothing left", got, w.planned(), want)
 	}
-	if seen[2].detail != "op_b:hotelReserve" {
-		t.Errorf("the last kill was at %+v, want op_b:hotelReserve", seen[2])
+	if seen[2].detail != "op_b:hotelReserve:hotel" {
+		t.Errorf("the last kill was at %+v, want op_b:hotelReserve:hotel", seen[2])
 	}
 }
 
@@ -134,7 +134,7 @@ func TestWorkers_loosen(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	w := testWorkers(t, "points", []string{"worker.commit.after@op_gone:hotelReserve"}, func(context.Context, kill) error { cancel(); return nil })
+	w := testWorkers(t, "points", []string{"worker.commit.after@op_gone:hotelReserve:hotel"}, func(context.Context, kill) error { cancel(); return nil })
 	done := make(chan error, 1)
 	go func() { done <- w.run(ctx) }()
 	await(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.pid != 0 })

@@ -127,11 +127,11 @@ func (r *Rig) Saga(id, state, decision, ago string) {
 			CASE WHEN $2 IN ('completed', 'failed', 'expired') THEN {{schema}}.now() END)`, id, state, decision, ago)
 }
 
-// Step inserts a ledger row. amount is JSON, "" = none.
+// Step inserts a ledger row; name is "<element>" or "<element>:<iteration>". amount is JSON, "" = none.
 func (r *Rig) Step(sagaID, name, class, undo, amount string, order int) {
 	r.t.Helper()
 	r.Run(`INSERT INTO {{schema}}.saga_step (operation_id, saga_id, name, job_type, element_id, class, undo_type, policy, amount, commit_order, committed_at, undo_state, undo_at)
-		VALUES ($1 || ':' || $2, $1, $2, $2 || '.do', $2, $3, $2 || '.undo', 'undo', nullif($5, '')::jsonb, $6, {{schema}}.now(), $4,
+		VALUES ($1 || ':' || $2, $1, $2, split_part($2, ':', 1) || '.do', split_part($2, ':', 1), $3, split_part($2, ':', 1) || '.undo', 'undo', nullif($5, '')::jsonb, $6, {{schema}}.now(), $4,
 			CASE WHEN $4 NOT IN ('none', 'open') THEN {{schema}}.now() END)`, sagaID, name, class, undo, amount, order)
 }
 

@@ -145,6 +145,11 @@ func (r *reservations) postReturn(rw http.ResponseWriter, q *http.Request) {
 		r.world.send(rw, refused(http.StatusBadRequest, "BAD_REQUEST", "reference, booking and segment must be set, amount 0 or more"), false)
 		return
 	}
+	r.mu.Lock()
+	if x := r.reserve.byID[in.Reservation]; x != nil && x.booking == in.Booking {
+		in.Segment = x.segment // two of one kind are told apart
+	}
+	r.mu.Unlock()
 	key := q.Header.Get("Idempotency-Key")
 	r.world.seam(rw, q, target{in.Booking, in.Segment, Action(Refund)}, r.once(q, fmt.Sprintf("%+v", in), func() answer {
 		x := &thing{Thing{Status: "refunded", Reference: in.Reference, Amount: in.Amount, Currency: in.Currency}, in.Booking, in.Segment}

@@ -169,7 +169,7 @@ func booking(t *testing.T) (site, operator.Incident) {
 	r.Saga("op_1", "running", "", "1 min")
 	r.Booking("op_1")
 	r.Complete(r.Job(models.JobFlightReserve), `{"reservationId":"FL-1"}`)
-	r.Step("op_1", "flightReserve", "SUCCESS", "open", `{"minor":80000,"currency":"EUR"}`, 1)
+	r.Step("op_1", "flightReserve:flight", "SUCCESS", "open", `{"minor":80000,"currency":"EUR"}`, 1)
 	_, i := r.Incident(models.JobHotelReserve, "hotel API said 503")
 	return open(t, r), i
 }
@@ -286,7 +286,7 @@ func TestHostile(t *testing.T) {
 	r.Saga("op_1", "compensating", "failed", "1 min")
 	r.Booking("op_1")
 	_, i := r.Incident(models.JobHotelReserve, hostile)
-	r.Step("op_1", "flightReserve", "SUCCESS", "stuck", `{"minor":1,"currency":"<b>"}`, 1)
+	r.Step("op_1", "flightReserve:flight", "SUCCESS", "stuck", `{"minor":1,"currency":"<b>"}`, 1)
 	r.Operation("op_1:x", "op_1", `orphan = 'parked', orphaned_at = {{schema}}.now(), settled_at = {{schema}}.now()`)
 	r.Operation("op_1:y", "op_1", `state = 'calling', reason = 'unknown'`)
 	r.Run(`UPDATE {{schema}}.saga SET tenant = $1, type = $1, key = $1, business_key = $1, correlation_id = $1, reason = $1,

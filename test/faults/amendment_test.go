@@ -43,7 +43,7 @@ func (s *stage) amendmentFaults(r *run) (wrong []string) {
 
 // oldReleased counts how often a run gave back the hotel of the sale.
 func (s *stage) oldReleased(r *run) (n int) {
-	old := sagas.OperationID(tenant, tourbooking.TypeName, tourbooking.TypeName+"-"+r.booking, 1) + ":hotelReserve"
+	old := sagas.OperationID(tenant, tourbooking.TypeName, tourbooking.TypeName+"-"+r.booking, 1) + ":hotelReserve:hotel"
 	for _, e := range s.world.Ledger() {
 		if e.Booking == r.businessKey() && e.Kind == suppliers.Cancel && e.Reference == old && strings.HasPrefix(e.Key, r.id+":") {
 			n++

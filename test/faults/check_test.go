@@ -10,6 +10,9 @@ import (
 // sampledWires is how many faults of the line tier check plays.
 const sampledWires = 24
 
+// sampledOneKind is how many pairs at two segments of one kind tier check plays.
+const sampledOneKind = 18
+
 // chosen are the scenes of tier check: one reservation by timer and one that changes every day.
 func chosen(t *testing.T) []scene {
 	t.Helper()

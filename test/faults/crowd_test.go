@@ -124,7 +124,7 @@ func (c *crowd) plans(random *rand.Rand) (plans []plan) {
 	faults := []fault{refuses, timesOut, actsTimesOut, answersTwice, failsOnce, actsFailsOnce}
 	for i := range crowdKeys {
 		p := plan{saga: kinds[i%len(kinds)], ends: []string{"completed", "failed", "expired", "manual"}, random: true}
-		own := slices.DeleteFunc(steps(), func(st step) bool { return st.saga != p.saga || st.cheaper() })
+		own := slices.DeleteFunc(append(steps(), more()...), func(st step) bool { return st.saga != p.saga || st.cheaper() })
 		for range random.IntN(3) {
 			p.cells = append(p.cells, cell{own[random.IntN(len(own))], faults[random.IntN(len(faults))]})
 		}

@@ -32,7 +32,7 @@ func (s *stage) tally(r *run, segment string, kind suppliers.Kind) (c count, wro
 		switch e.Kind {
 		case kind:
 			c.made++
-			if made[e.Reference]++; made[e.Reference] > 1 && segment != "hotel" { // INV1; the hotel ignores keys
+			if made[e.Reference]++; made[e.Reference] > 1 && segment != "hotel" && segment != secondHotel { // INV1; hotels ignore keys
 				wrong = append(wrong, fmt.Sprintf("%s %s %s was made %d times", segment, kind, e.Reference, made[e.Reference]))
 			}
 			if e.Key != e.Reference {
@@ -64,11 +64,11 @@ func (s *stage) ledgerFaults(r *run) (wrong []string) {
 		kind, payment = suppliers.Refund, suppliers.Refund
 	}
 	completed := r.end.State == "completed"
-	for _, segment := range []string{"flight", "hotel", "transfer"} {
+	for _, segment := range r.segments() {
 		c, bad := s.tally(r, segment, kind)
 		wrong = append(wrong, bad...)
 		most := 0
-		if segment == "hotel" && r.doubled() {
+		if (segment == "hotel" || segment == secondHotel) && r.doubled() {
 			most = min(1, max(0, c.made-1))
 		}
 		want := 0

@@ -40,8 +40,8 @@ func deaths() (all []death) {
 			}
 		}
 	}
-	add(tourbooking.TypeName, false, "begin", "flightReserve", "hotelReserve", "transferReserve", "paymentAuthorize", "bookingConfirm", "paymentCapture", "close")
-	add(tourbooking.TypeName, true, "giveUpFailure", "flightReserve:undo", "hotelReserve:undo", "transferReserve:undo", "undoRestFailure")
+	add(tourbooking.TypeName, false, "begin", "flightReserve:flight", "hotelReserve:hotel", "transferReserve:transfer", "paymentAuthorize", "bookingConfirm", "paymentCapture", "close")
+	add(tourbooking.TypeName, true, "giveUpFailure", "flightReserve:flight:undo", "hotelReserve:hotel:undo", "transferReserve:transfer:undo", "undoRestFailure")
 	add(refund.TypeName, false, "begin", "segmentRefund:1", "segmentRefund:3", "refundApprove", "refundPay", "close")
 	add(refund.TypeName, true, "giveUpFailure", "undoRestFailure")
 	add(amendment.TypeName, false, "begin", "amendmentBegin", "segmentReserve", "differenceAuthorize", "amendmentConfirm", "differenceSettle", "oldRelease", "close")

@@ -127,8 +127,14 @@ func scenes() []scene {
 	room, more := step{change, "hotel", "reserve", forward}, step{change, "payment", "authorize", forward}
 	var all []scene
 	for _, e := range []string{byTimer, byPartner, byOutside, bySibling} {
-		all = append(all, scene{tour, "flightReserve", flight, e, hotel, false}, scene{tour, "hotelReserve", hotel, e, flight, false})
+		all = append(all, scene{tour, "flightReserve:flight", flight, e, hotel, false}, scene{tour, "hotelReserve:hotel", hotel, e, flight, false})
 	}
+	// Half of the iterations are done, those of its own kind too.
+	villa := step{tour, secondHotel, "reserve", forward}
+	for _, e := range []string{byPartner, byOutside} {
+		all = append(all, scene{tour, "hotelReserve:" + secondHotel, villa, e, step{}, false})
+	}
+	all = append(all, scene{tour, "hotelReserve:" + secondHotel, villa, bySibling, hotel, false})
 	for _, e := range []string{byDue, byPartner, byOutside} {
 		all = append(all, scene{tour, "paymentAuthorize", pay, e, step{}, false}, scene{back, "segmentRefund:2", gone, e, step{}, false},
 			scene{tour, "bookingConfirm", pay, e, step{}, true}, scene{back, "refundApprove", gone, e, step{}, true},
@@ -137,7 +143,7 @@ func scenes() []scene {
 	}
 	// Behind the pivot, and while the saga is being undone, only an instance cancelled from outside ends an element.
 	return append(all, scene{tour, "paymentCapture", step{tour, "payment", "capture", past}, byOutside, step{}, false},
-		scene{tour, "flightReserve:undo", step{tour, "flight", "cancel", undo}, byOutside, step{}, false},
+		scene{tour, "flightReserve:flight:undo", step{tour, "flight", "cancel", undo}, byOutside, step{}, false},
 		scene{back, "undoRestFailure", step{back, "hotel", "reinstate", undo}, byOutside, step{}, true},
 		scene{change, "differenceSettle", step{change, "payment", "capture", past}, byOutside, step{}, false},
 		scene{change, "oldRelease", step{change, "hotel", "cancel", past}, byOutside, step{}, false},
@@ -224,7 +230,7 @@ func (s *stage) cast(h *holds, c scene, first int) (all []*acted, runs []*run) {
 	s.Helper()
 	sold := s.sell(slices.Repeat([]plan{{saga: c.saga}}, len(c.moments())), first)
 	for i, m := range c.moments() {
-		r := s.prepare(plan{saga: c.saga, ends: c.ends()}, name(first+i), sold)
+		r := s.prepare(plan{saga: c.saga, ends: c.ends(), long: c.step.segment == secondHotel}, name(first+i), sold)
 		a := &acted{run: r, moment: m, came: s.arrival(r, c.step), refuse: make(chan struct{})}
 		r.about = c.String() + " at " + m
 		switch m {

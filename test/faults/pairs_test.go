@@ -37,6 +37,14 @@ func TestMatrixPairs(t *testing.T) {
 	s.finish(runs)
 }
 
+// TestMatrixOneKind plays two faults at two segments of one kind of one booking: the suppliers' ledgers are read per segment.
+func TestMatrixOneKind(t *testing.T) {
+	s := setup(t)
+	runs := s.play(sample(t, oneKind(), sampledOneKind), 1)
+	t.Logf("%d of %d pairs:\n%s", len(runs), len(oneKind()), s.pairTable(runs))
+	s.finish(runs)
+}
+
 // sample takes n of all, by the seed.
 func sample[T any](t *testing.T, all []T, n int) []T {
 	t.Helper()

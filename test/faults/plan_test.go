@@ -3,6 +3,7 @@ package faults
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ const (
 // step is one request to a supplier in one of the models.
 type step struct {
 	saga    string // tour-booking, refund or amendment
-	segment string
+	segment string // its id, see segments
 	action  suppliers.Action
 	part    part
 }
@@ -68,6 +69,15 @@ func steps() []step {
 	return all
 }
 
+// more are the steps of the segments that only a long booking has.
+func more() []step {
+	tour := tourbooking.TypeName
+	return []step{
+		{tour, secondHotel, "reserve", forward}, {tour, secondFlight, "reserve", forward},
+		{tour, secondHotel, "cancel", undo}, {tour, secondFlight, "cancel", undo},
+	}
+}
+
 // fault is what a supplier does instead of acting and answering.
 type fault string
 
@@ -109,6 +119,7 @@ type plan struct {
 	about  string   // names the plan where cells and wires do not
 	ends   []string // how it may end; nil = as cells say
 	random bool     // a person may have to act
+	long   bool     // the booking has two flights and two hotels whatever its number; for tours
 }
 
 func (p plan) String() string {
@@ -157,7 +168,7 @@ func (p plan) person() bool {
 // declaration (worker.KeyIgnored), and the second effect is not ours to know.
 func (p plan) doubled() bool {
 	return p.random || p.has(func(c cell) bool {
-		return c.step.segment == "hotel" && c.step.part == forward && (c.fault == answersTwice || c.fault == answersLate || lateness()[c.fault] > 0)
+		return (c.step.segment == "hotel" || c.step.segment == secondHotel) && c.step.part == forward && (c.fault == answersTwice || c.fault == answersLate || lateness()[c.fault] > 0)
 	})
 }
 
@@ -204,6 +215,20 @@ func pairs() []plan {
 	return plans
 }
 
+// oneKind are the pairs at two segments of one kind: their faults are told apart, and neither touches the other.
+func oneKind() []plan {
+	var plans []plan
+	tour := tourbooking.TypeName
+	for _, both := range [][2]string{{"flight", secondFlight}, {"hotel", secondHotel}} {
+		for _, fa := range pairable() {
+			for _, fb := range pairable() {
+				plans = append(plans, plan{saga: tour, long: true, cells: []cell{{step{tour, both[0], "reserve", forward}, fa}, {step{tour, both[1], "reserve", forward}, fb}}})
+			}
+		}
+	}
+	return plans
+}
+
 // refusal is the code a supplier refuses a step with.
 func refusal(st step) string {
 	switch {
@@ -216,10 +241,39 @@ func refusal(st step) string {
 	}
 }
 
-func bookingBody(booking string) map[string]any {
+// The segments that only a long booking has, of kinds that it has already. A refund comes to them last.
+const secondHotel, secondFlight = "villa", "way-home"
+
+// longBooking says whether a booking has five segments, two of them flights and two hotels: every third has.
+func longBooking(booking string) bool {
+	n, err := strconv.Atoi(strings.TrimPrefix(booking, "F-"))
+	return err == nil && n%3 == 0
+}
+
+// segments are the ids of the segments that the booking of a run has.
+func (r *run) segments() []string {
+	if r.long || longBooking(r.booking) {
+		return []string{"flight", "hotel", "transfer", secondHotel, secondFlight}
+	}
+	return []string{"flight", "hotel", "transfer"}
+}
+
+// bookingBody costs soldFor, whatever its segments.
+func bookingBody(r *run) map[string]any {
+	offers := map[string]map[string]any{
+		"flight": {"kind": "flight", "offer": "FL-100"}, "hotel": {"kind": "hotel", "offer": "HT-200", "nights": 3}, "transfer": {"kind": "transfer", "offer": "TR-300"},
+		secondHotel: {"kind": "hotel", "offer": "HT-1", "nights": 1}, secondFlight: {"kind": "flight", "offer": "FL-1"},
+	}
+	var segments []map[string]any
+	for _, id := range r.segments() {
+		offers[id]["id"] = id
+		segments = append(segments, offers[id])
+	}
+	if len(segments) > 3 {
+		offers["transfer"]["offer"] = "TR-298"
+	}
 	return map[string]any{
-		"booking": booking, "travellers": 2, "flight": map[string]any{"offer": "FL-100"}, "hotel": map[string]any{"offer": "HT-200", "nights": 3},
-		"transfer": map[string]any{"offer": "TR-300"}, "payment": map[string]any{"token": "tok_1", "amount": soldFor, "currency": "EUR"},
+		"booking": r.booking, "travellers": 2, "segments": segments, "payment": map[string]any{"token": "tok_1", "amount": soldFor, "currency": "EUR"},
 	}
 }
 
@@ -240,7 +294,7 @@ func amendmentBody(p plan, booking string) map[string]any {
 		amount = cheaper
 	}
 	return map[string]any{
-		"booking": booking, "segment": "hotel", "offer": "HT-201", "nights": 4, "amount": amount, "currency": "EUR", "token": "tok_1",
+		"booking": booking, "segment": "hotel", "kind": "hotel", "offer": "HT-201", "nights": 4, "amount": amount, "currency": "EUR", "token": "tok_1",
 	}
 }
 

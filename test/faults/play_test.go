@@ -91,7 +91,7 @@ func (s *stage) prepare(p plan, booking string, sold sales) *run {
 	case amendment.TypeName:
 		r.body = amendmentBody(p, booking)
 	default:
-		r.body = bookingBody(booking)
+		r.body = bookingBody(r)
 	}
 	var decided, quiet <-chan struct{}
 	decided, r.whenDecided = gate()

@@ -48,6 +48,9 @@ func TestMatrixLonely(t *testing.T) {
 // sampledWires is how many faults of the line tier soak plays: all.
 const sampledWires = 1 << 20
 
+// sampledOneKind is how many pairs at two segments of one kind tier soak plays: all.
+const sampledOneKind = 1 << 20
+
 // chosen are all scenes.
 func chosen(*testing.T) []scene {
 	if only := os.Getenv("FAULTS_SCENE"); only != "" {

@@ -30,7 +30,7 @@ type storm struct {
 func (s *storm) plan(saga string) plan {
 	p := plan{saga: saga, ends: []string{"completed", "failed", "expired", "manual"}, random: true}
 	var own []step
-	for _, st := range steps() {
+	for _, st := range append(steps(), more()...) {
 		if st.saga == saga && !st.cheaper() {
 			own = append(own, st)
 		}
@@ -40,7 +40,7 @@ func (s *storm) plan(saga string) plan {
 	for range s.random.IntN(4) {
 		p.cells = append(p.cells, cell{own[s.random.IntN(len(own))], faults[s.random.IntN(len(faults))]})
 	}
-	elements := []string{"begin", "flightReserve", "hotelReserve", "transferReserve", "paymentAuthorize", "bookingConfirm", "paymentCapture", "close", "hotelReserve:undo", "undoRestFailure", "giveUpCancel"}
+	elements := []string{"begin", "flightReserve:flight", "flightReserve:" + secondFlight, "hotelReserve:hotel", "transferReserve:transfer", "paymentAuthorize", "bookingConfirm", "paymentCapture", "close", "hotelReserve:hotel:undo", "undoRestFailure", "giveUpCancel"}
 	switch saga {
 	case amendment.TypeName:
 		elements = []string{"begin", "amendmentBegin", "segmentReserve", "differenceAuthorize", "amendmentConfirm", "differenceSettle", "oldRelease", "close", "segmentReserve:undo", "undoRestFailure", "giveUpCancel"}

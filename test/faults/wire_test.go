@@ -91,12 +91,12 @@ func wirePlans() []plan {
 		}
 	}
 	add(tour, nil, "PublishMessage", answers[:4], "")
-	add(tour, nil, "CompleteJob", answers, "begin", "flightReserve", "hotelReserve", "paymentAuthorize", "bookingConfirm", "paymentCapture", "close")
-	add(tour, nil, "ActivateJobs", handing, "begin", "flightReserve", "hotelReserve", "paymentAuthorize", "bookingConfirm", "paymentCapture", "close")
-	add(tour, []cell{refused}, "ThrowError", answers, "hotelReserve")
-	add(tour, []cell{failing}, "FailJob", answers, "flightReserve")
-	add(tour, []cell{declined}, "CompleteJob", answers, "giveUpFailure", "flightReserve:undo", "hotelReserve:undo", "undoRestFailure")
-	add(tour, []cell{declined}, "ActivateJobs", handing, "giveUpFailure", "flightReserve:undo", "hotelReserve:undo", "undoRestFailure")
+	add(tour, nil, "CompleteJob", answers, "begin", "flightReserve:flight", "hotelReserve:hotel", "paymentAuthorize", "bookingConfirm", "paymentCapture", "close")
+	add(tour, nil, "ActivateJobs", handing, "begin", "flightReserve:flight", "hotelReserve:hotel", "paymentAuthorize", "bookingConfirm", "paymentCapture", "close")
+	add(tour, []cell{refused}, "ThrowError", answers, "hotelReserve:hotel")
+	add(tour, []cell{failing}, "FailJob", answers, "flightReserve:flight")
+	add(tour, []cell{declined}, "CompleteJob", answers, "giveUpFailure", "flightReserve:flight:undo", "hotelReserve:hotel:undo", "undoRestFailure")
+	add(tour, []cell{declined}, "ActivateJobs", handing, "giveUpFailure", "flightReserve:flight:undo", "hotelReserve:hotel:undo", "undoRestFailure")
 	add(back, nil, "CompleteJob", answers, "segmentRefund:1", "refundApprove", "refundPay")
 	add(back, nil, "ActivateJobs", handing, "segmentRefund:2", "refundApprove", "refundPay")
 	add(back, []cell{reinstated}, "CompleteJob", answers, "undoRestFailure")
