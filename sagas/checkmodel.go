@@ -21,7 +21,7 @@ import (
 //   - undo paths for a failure, the deadline and a cancel, each beginning with saga.give-up of that reason and ending with
 //     saga.undo-rest, what is drawn between them undoing each drawn step once, later steps first;
 //   - for each task a handler; as its drawn compensation, or in the property journeyman:undo, the job type that the handler
-//     declares with CompensatedBy, and that job type in the handler of a subprocess around it which is compensated as a whole; no compensation for one that has no effect or cannot be undone; for one that a person undoes,
+//     declares with CompensatedBy, and that job type in the handler of a subprocess around it which is compensated as a whole (a multi-instance can be compensated in no other way); no compensation for one that has no effect or cannot be undone; for one that a person undoes,
 //     that task;
 //   - the pivot where the handler says so and nowhere else; behind it nothing that is compensated, and tasks marked as such;
 //   - the steps that the type shows and the job types it gives SLAs to;

@@ -54,6 +54,7 @@ func (s *Sagas) OpenAPI() ([]byte, error) {
 		for segment, states := range t.Docs.Segments {
 			segments[segment] = map[string]any{"type": "object", "required": []string{"status"}, "properties": map[string]any{
 				"status":    map[string]any{"type": "string", "enum": states},
+				"kind":      map[string]any{"type": "string"},
 				"reference": map[string]any{"type": "string"},
 				"code":      map[string]any{"type": "string"},
 			}}

@@ -10,6 +10,8 @@
 //   - a subprocess with the steps that can be undone, and three interrupting
 //     event subprocesses (error, deadline, cancel) that give up: saga.give-up,
 //     the drawn compensation in a fixed order, then saga.undo-rest from the ledger;
+//   - what is done for each of several things, as the segments of a tour, in a multi-instance subprocess whose iterations end with
+//     a result and never throw, each task under an operation id of its own;
 //   - one pivot step, property "journeyman:pivot", which takes the decision "completed";
 //   - saga.close, which is given the ids of all operations whose result the process holds.
 package models

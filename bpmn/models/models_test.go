@@ -253,3 +253,29 @@ func TestRead_unknownName(t *testing.T) {
 		t.Errorf("%v, want fs.ErrNotExist", err)
 	}
 }
+
+// What the linter wants inside a multi-instance and inside a compensation handler that is a subprocess.
+func TestModels_lintInsideLoops(t *testing.T) {
+	t.Parallel()
+	text, err := models.Read(models.TourBooking)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ old, with, rule, element string }{
+		{`=sagaId + &#34;:flightReserve:&#34; + segment.id" target="operationId"`, `=sagaId + &#34;:flightReserve&#34;" target="operationId"`, "operation-id", "flightReserve"},
+		{`=sagaId + &#34;:flightReserve:&#34; + segment.id" target="operationId"`, `=sagaId + &#34;:hotelReserve:&#34; + segment.id" target="operationId"`, "operation-id", "hotelReserve"},
+		{`<zeebe:input source="=undoing.operationId" target="forwardOperationId" />`, ``, "correlation", "flightCancel"},
+		{`=undoing.operationId + &#34;:undo&#34;" target="operationId"`, `=sagaId + &#34;:undo&#34;" target="operationId"`, "operation-id", "flightCancel"},
+	} {
+		if !strings.Contains(string(text), c.old) {
+			t.Fatalf("the model has no %s", c.old)
+		}
+		defs, err := bpmn.Parse(strings.NewReader(strings.Replace(string(text), c.old, c.with, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := bpmn.Lint(defs); !slices.ContainsFunc(found, func(f bpmn.Finding) bool { return f.Rule == c.rule && f.ElementID == c.element }) {
+			t.Errorf("%s: found %+v, want %s at %s", c.with, found, c.rule, c.element)
+		}
+	}
+}

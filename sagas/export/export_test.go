@@ -144,8 +144,8 @@ func start(t *testing.T) *stage {
 func (st *stage) sold(tenant string, from, n int) {
 	st.t.Helper()
 	if _, err := st.Pool.Exec(st.t.Context(), `INSERT INTO journeyman.tour_booking
-		(business_key, tenant, booking, saga_id, state, travellers, amount, currency, created_at, updated_at)
-		SELECT $1 || ':B-' || i, $1, 'B-' || i, 'op_1', 'confirmed', 2, 100, 'EUR', '2026-10-03', '2026-10-03' FROM generate_series($2::int, $2::int + $3::int - 1) i`,
+		(business_key, tenant, booking, saga_id, state, segments, travellers, amount, currency, created_at, updated_at)
+		SELECT $1 || ':B-' || i, $1, 'B-' || i, 'op_1', 'confirmed', 3, 2, 100, 'EUR', '2026-10-03', '2026-10-03' FROM generate_series($2::int, $2::int + $3::int - 1) i`,
 		tenant, from, n); err != nil {
 		st.t.Fatal(err)
 	}
@@ -174,8 +174,8 @@ func TestExport_oneMomentAndOnlyTheOwn(t *testing.T) {
 	st.shelf.before = func(_ context.Context, name string) error {
 		if strings.HasSuffix(name, "part-00001.ndjson") { // the records are frozen: this one is too late
 			_, err := st.Pool.Exec(context.WithoutCancel(t.Context()), `INSERT INTO journeyman.tour_booking
-				(business_key, tenant, booking, saga_id, state, travellers, amount, currency, created_at, updated_at)
-				VALUES ('tester:late', 'tester', 'late', 'op_2', 'confirmed', 2, 100, 'EUR', '2026-10-01', '2026-10-01') ON CONFLICT DO NOTHING`)
+				(business_key, tenant, booking, saga_id, state, segments, travellers, amount, currency, created_at, updated_at)
+				VALUES ('tester:late', 'tester', 'late', 'op_2', 'confirmed', 3, 2, 100, 'EUR', '2026-10-01', '2026-10-01') ON CONFLICT DO NOTHING`)
 			return err
 		}
 		return nil

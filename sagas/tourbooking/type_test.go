@@ -11,10 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vitrip/journeyman/bpmn"
+	"github.com/vitrip/journeyman/bpmn/models"
 	"github.com/vitrip/journeyman/sagas"
 	"github.com/vitrip/journeyman/sagas/refund"
 	"github.com/vitrip/journeyman/sagas/ticketing"
 	"github.com/vitrip/journeyman/sagas/tourbooking"
+	"github.com/vitrip/journeyman/sagas/tourbooking/supplier"
 	"github.com/vitrip/journeyman/worker"
 )
 
@@ -256,4 +259,41 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%v names no field", err)
 		}
 	})
+}
+
+// The segments are undone by one handler on the loop as a whole: it has to draw the compensation of every kind.
+func TestCheckModel_theHandlerOfTheLoopDrawsEveryUndo(t *testing.T) {
+	t.Parallel()
+	typ, err := tourbooking.Type(tourbooking.TypeConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := supplier.New("http://127.0.0.1:1", time.Second) // is never asked
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	mux := worker.NewMux()
+	if err := tourbooking.Install(mux, tourbooking.Config{Flight: client, Hotel: client, Transfer: client, Payment: client, Sagas: (*sagas.Sagas)(nil)}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := models.Read(models.TourBooking)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ old, with, want string }{
+		{"", "", ""},
+		{`type="hotel.cancel"`, `type="flight.cancel"`, `is compensated by "hotel.cancel", which undoSegments, the compensation of eachSegment, does not draw`},
+		{`type="transfer.cancel"`, `type="transfer.forget"`, `no handler declares CompensatedBy("transfer.forget")`},
+		{`name="journeyman:undo" value="hotel.cancel"`, `name="journeyman:undo" value="flight.cancel"`, `its handler is compensated by "hotel.cancel"`},
+	} {
+		m, err := bpmn.Parse(strings.NewReader(strings.Replace(string(text), c.old, c.with, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = sagas.CheckModel(m, typ, mux.Declared())
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.with, err, c.want)
+		}
+	}
 }

@@ -6,7 +6,6 @@ CREATE TABLE {{schema}}.tour_booking (
     saga_id      text NOT NULL,             -- attempt that booked last
     state        text NOT NULL,
     resume_state text NOT NULL DEFAULT '',  -- where a cancellation that is given up goes back to
-    segments     int  NOT NULL CHECK (segments > 0), -- that suppliers must confirm before it is held
     travellers   int  NOT NULL CHECK (travellers > 0),
     amount       bigint NOT NULL CHECK (amount > 0), -- minor units
     currency     text NOT NULL,
@@ -14,15 +13,13 @@ CREATE TABLE {{schema}}.tour_booking (
     created_at   timestamptz NOT NULL,
     updated_at   timestamptz NOT NULL
 );
-CREATE INDEX tour_booking_tenant ON {{schema}}.tour_booking (tenant, created_at, business_key); -- for exports of a period
 
 -- What a supplier holds for a booking, by the forward operation that caused it.
 CREATE TABLE {{schema}}.tour_reservation (
     operation_id text PRIMARY KEY,
     business_key text NOT NULL,
     saga_id      text NOT NULL,
-    segment      text NOT NULL,             -- its id in the partner's request
-    kind         text NOT NULL,             -- flight, hotel or transfer
+    segment      text NOT NULL,
     supplier_id  text NOT NULL,
     status       text NOT NULL CHECK (status IN ('confirmed', 'released')),
     amount       bigint NOT NULL,
