@@ -101,7 +101,7 @@ func (d desk) settle(ctx context.Context, tx *outbox.Tx, m worker.Meta, res held
 	}
 	k, err := d.bookings.Lock(ctx, tx, m.BusinessKey)
 	if err != nil {
-		return fatalIfUnknown(err)
+		return FatalIfUnknown(err)
 	}
 	if _, err := tx.Exec(ctx, d.bookings.sql.upsertReservation, m.OperationID, m.BusinessKey, m.SagaID, d.segment, res.ID, res.Amount, res.Currency); err != nil {
 		return fmt.Errorf("write reservation: %w", err)
@@ -115,7 +115,7 @@ func (d desk) settle(ctx context.Context, tx *outbox.Tx, m worker.Meta, res held
 		e = SegmentsComplete
 	}
 	_, err = d.bookings.move(ctx, tx, k, e, Detail{Segment: d.segment, Supplier: res.ID})
-	return fatalIfRefused(err)
+	return FatalIfRefused(err)
 }
 
 func (d desk) cancel(ctx context.Context, key string, res held) error {
@@ -133,7 +133,7 @@ func (d desk) cancelled(ctx context.Context, reference, booking string) error {
 func (d desk) released(ctx context.Context, tx *outbox.Tx, forward string, m worker.Meta, res held, reason string) error {
 	k, err := d.bookings.Lock(ctx, tx, m.BusinessKey)
 	if err != nil {
-		return fatalIfUnknown(err)
+		return FatalIfUnknown(err)
 	}
 	if _, err := tx.Exec(ctx, d.bookings.sql.releaseReservation, forward, m.BusinessKey, m.SagaID, d.segment, res.ID, res.Amount, res.Currency); err != nil {
 		return fmt.Errorf("release reservation: %w", err)
@@ -142,19 +142,22 @@ func (d desk) released(ctx context.Context, tx *outbox.Tx, forward string, m wor
 		return nil
 	}
 	_, err = d.bookings.move(ctx, tx, k, SegmentReleased, Detail{Segment: d.segment, Supplier: res.ID, Reason: reason})
-	return fatalIfRefused(err)
+	return FatalIfRefused(err)
 }
 
-// fatalIfUnknown makes a missing booking a person's matter: no later attempt finds it.
-func fatalIfUnknown(err error) error {
+// FatalIfUnknown makes a missing booking ([ErrUnknown]) a person's matter: no later attempt finds it.
+func FatalIfUnknown(err error) error {
 	if errors.Is(err, ErrUnknown) {
 		return worker.Fatal(err)
 	}
 	return err
 }
 
-// fatalIfRefused makes a refused move a person's matter: model and state machine disagree.
-func fatalIfRefused(err error) error {
+// FatalIfNotMoved is [FatalIfRefused] and [FatalIfUnknown].
+func FatalIfNotMoved(err error) error { return FatalIfUnknown(FatalIfRefused(err)) }
+
+// FatalIfRefused makes a refused move ([MoveError]) a person's matter: model and state machine disagree.
+func FatalIfRefused(err error) error {
 	var refused *MoveError
 	if errors.As(err, &refused) {
 		return worker.Fatal(err)
