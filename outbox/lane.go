@@ -71,7 +71,7 @@ func (l *lane) run(ctx context.Context) {
 			wait = backoff(failures, l.cfg.MaxBackoff)
 			l.cfg.Log.Warn().Err(err).Int("lane", l.no).Dur("retry_after", wait).Msg("outbox relay: pass failed")
 			l.stats.errors.Add(1)
-			l.floors.known = map[int16]floor{} // a server that crashed may show rows again whose delete was not on its disk
+			l.floors.forget() // a server that crashed may show rows again whose delete was not on its disk
 			more = false
 		case err == nil:
 			failures = 0
@@ -121,7 +121,7 @@ func (l *lane) pass(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	acked, err := l.relay(ctx, rows, leases, l.ack)
+	acked, err := l.relay(ctx, rows, leases)
 	if err != nil {
 		return false, err
 	}
@@ -137,8 +137,15 @@ func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) (
 	per := max(16, batch/max(l.filled, 1))
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Lease)
 	defer cancel()
-	rows, err := l.read(ctx, l.sql.scan, list, l.floors.of(list, leases), per, batch)
-	if err != nil {
+	var rows []staged
+	var top, xmin int64
+	b := &pgx.Batch{}
+	b.Queue(l.sql.horizon).QueryRow(func(row pgx.Row) error { return row.Scan(&top, &xmin) })
+	b.Queue(l.sql.scan, list, l.floors.of(list, leases), per, batch).Query(func(found pgx.Rows) (err error) {
+		rows, err = collect(found)
+		return err
+	})
+	if err := l.db.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("scan: %w", err)
 	}
 	l.filled, l.weight = 0, 0
@@ -149,28 +156,14 @@ func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) (
 		}
 	}
 	l.weight /= max(len(rows), 1)
-	if err := l.floors.learn(ctx, l.Relay, list, rows, len(rows) < batch); err != nil {
-		return nil, fmt.Errorf("floor: %w", err)
-	}
+	l.floors.scanned(top, xmin, list, rows, len(rows) < batch)
 	return rows, nil
 }
 
-func (r *Relay) read(ctx context.Context, sql string, args ...any) ([]staged, error) {
-	rows, err := r.db.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (staged, error) {
-		var s staged
-		err := row.Scan(&s.shard, &s.id, &s.eventID, &s.topic, &s.key, &s.seq, &s.headers, &s.body, &s.occurred, &s.at, &s.parked)
-		return s, err
-	})
-}
-
 // relay publishes rows, which are in id order per shard, deletes what was
-// acknowledged with ack, and deals with what was not. It gives the number of
+// acknowledged, and deals with what was not. It gives the number of
 // rows that are gone from the front of their keys.
-func (l *lane) relay(ctx context.Context, rows []staged, leases map[int16]lease, ack acker) (int, error) {
+func (l *lane) relay(ctx context.Context, rows []staged, leases map[int16]lease) (int, error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}
@@ -180,7 +173,7 @@ func (l *lane) relay(ctx context.Context, rows []staged, leases map[int16]lease,
 	gone := 0
 	if len(acked) > 0 {
 		var err error
-		if gone, err = ack(ctx, acked, leases); err != nil {
+		if gone, err = l.ack(ctx, rows, acked, leases); err != nil {
 			return 0, err
 		}
 		crash.Point("relay.delete.after", topicsOf(acked))
@@ -290,13 +283,10 @@ func (s staged) record(keys seal.Keys) (events.Record, error) {
 	return events.Record{Topic: s.topic, Key: s.key, Headers: h, Body: body}, nil
 }
 
-// acker removes acknowledged rows and gives how many are gone.
-type acker func(ctx context.Context, acked []staged, leases map[int16]lease) (int, error)
-
 // ack deletes exactly the acknowledged rows and logs them in the same statement
 // (path rule 23), as long as the shards are still ours. A missing day of the
-// event log is made and the statement tried once more.
-func (l *lane) ack(ctx context.Context, acked []staged, leases map[int16]lease) (int, error) {
+// event log is made and the statement tried once more. It gives how many are gone; rows are those of the scan.
+func (l *lane) ack(ctx context.Context, rows, acked []staged, leases map[int16]lease) (int, error) {
 	sql := l.sql.ack
 	if l.cfg.NoEventLog || rule.Off(23) {
 		sql = l.sql.ackUnlogged
@@ -307,8 +297,9 @@ func (l *lane) ack(ctx context.Context, acked []staged, leases map[int16]lease) 
 	}
 	own, fences := fencesOf(acked, leases)
 	var gone, ours int
+	var xid int64
 	err := l.logged(ctx, func(ctx context.Context) error {
-		return l.db.QueryRow(ctx, sql, own, fences, l.cfg.Owner, at, ids).Scan(&gone, &ours)
+		return l.db.QueryRow(ctx, sql, own, fences, l.cfg.Owner, at, ids).Scan(&gone, &ours, &xid)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("delete %d acknowledged rows: %w", len(acked), err)
@@ -317,6 +308,7 @@ func (l *lane) ack(ctx context.Context, acked []staged, leases map[int16]lease) 
 		l.cfg.Log.Warn().Int("shards", len(own)-ours).Msg("outbox relay: shards were taken over while publishing")
 		l.stats.lost.Add(int64(len(own) - ours))
 	}
+	l.floors.deleted(xid, rows, acked)
 	if rule.Off(24) {
 		l.floors.skipTo(acked)
 	}

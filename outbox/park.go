@@ -118,7 +118,11 @@ func (l *lane) releaseKeys(ctx context.Context, list []int16, leases map[int16]l
 
 // drain publishes one batch of a released key and ends the release when nothing is left.
 func (l *lane) drain(ctx context.Context, key string, shard int16, leases map[int16]lease) (bool, error) {
-	rows, err := l.read(ctx, l.sql.drain, key, l.cfg.Batch)
+	found, err := l.db.Query(ctx, l.sql.drain, key, l.cfg.Batch)
+	if err != nil {
+		return false, err
+	}
+	rows, err := collect(found)
 	if err != nil {
 		return false, err
 	}
