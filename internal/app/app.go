@@ -130,7 +130,7 @@ type App struct {
 	catalog *events.Catalog
 	conn    *zeebe.Conn
 	token   func(context.Context) (string, error) // for the REST API; nil = none
-	bus     bus
+	bus     Bus
 	stager  *outbox.Stager
 	queue   *zeebe.Queue
 	sagas   *sagas.Sagas
@@ -185,7 +185,7 @@ func New(cfg Config) (_ *App, err error) {
 	if a.conn, err = zeebe.Dial(gateway); err != nil {
 		return nil, err
 	}
-	if a.bus, err = cfg.openBus(); err != nil {
+	if a.bus, err = OpenBus(cfg); err != nil {
 		a.bus = nil // a nil client in an interface is not nil
 		return nil, err
 	}

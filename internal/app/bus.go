@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/vitrip/journeyman/events"
@@ -15,11 +16,13 @@ const (
 	TransportNATS  = "nats"
 )
 
-// bus is one connection that publishes, consumes and makes topics.
-type bus interface {
+// Bus is one connection that publishes, consumes, makes topics, and tells what the broker has and how far groups are.
+type Bus interface {
 	events.Publisher
 	events.Subscriber
 	events.Admin
+	events.LagReader
+	events.SpanReader
 	Close() error
 }
 
@@ -50,11 +53,17 @@ func (c Config) checkTransport() []error {
 	return errs
 }
 
-func (c Config) openBus() (bus, error) {
-	if c.Transport == TransportNATS {
-		return nats.New(c.NATS)
+// OpenBus connects to the transport of a configuration, whose other fields do not matter. It refuses what is wrong with it all at
+// once. What cannot be reached shows when it is used.
+func OpenBus(cfg Config) (Bus, error) {
+	cfg = cfg.withDefaults()
+	if err := errors.Join(cfg.checkTransport()...); err != nil {
+		return nil, err
 	}
-	return kafka.New(c.Kafka)
+	if cfg.Transport == TransportNATS {
+		return nats.New(cfg.NATS)
+	}
+	return kafka.New(cfg.Kafka)
 }
 
 // EnsureTopics makes the topics of the catalog that are missing, with the catalog's partitions and retention and the copies of

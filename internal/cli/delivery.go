@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
-	"github.com/vitrip/journeyman/events/kafka"
 	"github.com/vitrip/journeyman/events/seal"
 	"github.com/vitrip/journeyman/internal/app"
 	"github.com/vitrip/journeyman/internal/postgres"
@@ -25,10 +24,10 @@ func deliveryCommands(s Streams) []*cobra.Command {
 
 // deliveryFlags say which database, broker and keys such a command works with.
 type deliveryFlags struct {
-	db      databaseFlags
-	brokers []string
-	keys    string
-	asJSON  bool
+	db     databaseFlags
+	bus    busFlags
+	keys   string
+	asJSON bool
 }
 
 func (f *deliveryFlags) add(cmd *cobra.Command) {
@@ -41,21 +40,16 @@ func (f *deliveryFlags) add(cmd *cobra.Command) {
 	env(cmd, "keys", "JOURNEYMAN_KEYS")
 }
 
-func (f *deliveryFlags) addBroker(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&f.brokers, "kafka", nil, "Kafka brokers, host:port, comma-separated")
-	env(cmd, "kafka", "JOURNEYMAN_KAFKA")
-}
-
 // delivery is what the flags opened.
 type delivery struct {
 	pool *pgxpool.Pool
-	keys seal.Keys     // nil without --keys
-	bus  *kafka.Client // nil without --kafka
+	keys seal.Keys // nil without --keys
+	bus  app.Bus   // nil when no flag names a broker
 	desk *operator.Desk
 }
 
 // with opens what the flags name, runs fn and closes it.
-func (f *deliveryFlags) with(cmd *cobra.Command, fn func(ctx context.Context, d delivery) error) error {
+func (f *deliveryFlags) with(cmd *cobra.Command, s Streams, fn func(ctx context.Context, d delivery) error) error {
 	if err := required(cmd, "dsn"); err != nil {
 		return err
 	}
@@ -67,15 +61,13 @@ func (f *deliveryFlags) with(cmd *cobra.Command, fn func(ctx context.Context, d 
 		}
 		d.keys = dir
 	}
-	if len(f.brokers) > 0 {
-		k, err := kafka.New(kafka.Config{Brokers: f.brokers})
-		if err != nil {
-			return exit(ExitUsage, fmt.Errorf("--kafka: %w", err))
-		}
-		defer k.Close() //nolint:errcheck // idle connections
-		d.bus = k
-	}
 	var err error
+	if f.bus.given() {
+		if d.bus, err = f.bus.open(s); err != nil {
+			return exit(ExitUsage, err)
+		}
+		defer d.bus.Close() //nolint:errcheck // nothing is under way
+	}
 	if d.pool, err = f.db.open(cmd.Context(), 8); err != nil {
 		return err
 	}
