@@ -153,7 +153,7 @@ func render(schema string) queries {
 		unlead: r(`SELECT pg_advisory_unlock(hashtextextended('journeyman.dedup.purge {{schema}}', 0))`),
 		lookup: r(`SELECT {{columns}} FROM {{schema}}.operation o WHERE o.operation_id = $1`),
 		list: r(`SELECT {{columns}} FROM {{schema}}.operation o
-			WHERE ($1 = '' OR (CASE $1 WHEN 'unknown' THEN (o.state = 'calling' AND o.reason = 'unknown') OR (o.state = 'done' AND o.effect = 'maybe')
+			WHERE ($1 = '' OR (CASE $1 WHEN 'unknown' THEN o.effect = 'maybe' AND ((o.state = 'calling' AND o.reason = 'unknown') OR o.state = 'done')
 					WHEN 'leased' THEN o.state IN ('calling', 'called', 'undoing')
 					WHEN 'revoked' THEN o.state = 'revoked'
 					WHEN 'orphans' THEN o.orphan <> ''
