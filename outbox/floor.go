@@ -59,7 +59,7 @@ func (f *floors) of(list []int16, leases map[int16]lease) []int64 {
 
 // scanned takes what was read with a scan of the shards in list: the last id drawn and the xmin of its snapshot, both from just before,
 // and its rows. complete means that no limit cut it off, so that shards without rows are empty.
-func (f *floors) scanned(top, xmin int64, list []int16, rows []staged, complete bool) {
+func (f *floors) scanned(top, xmin int64, list []int16, rows []*staged, complete bool) {
 	if top < f.top {
 		f.forget() // the shards learn their fence anew at the next scan
 		return
@@ -69,8 +69,8 @@ func (f *floors) scanned(top, xmin int64, list []int16, rows []staged, complete 
 		f.decided, f.horizon = f.asked, 0
 	}
 	seen := map[int16]bool{}
-	for _, row := range rows {
-		if !seen[row.shard] {
+	for i, row := range rows { // those of a shard come together
+		if i == 0 || row.shard != rows[i-1].shard {
 			seen[row.shard] = true
 			f.raise(row.shard, row.id-1)
 		}
@@ -82,18 +82,18 @@ func (f *floors) scanned(top, xmin int64, list []int16, rows []staged, complete 
 	}
 }
 
-// deleted takes the rows of the last scan, of which those in acked are deleted, and the xid of the delete.
-func (f *floors) deleted(xid int64, rows, acked []staged) {
+// deleted takes the rows of the last scan, of which those acknowledged are deleted, and the xid of the delete.
+func (f *floors) deleted(xid int64, rows []*staged) {
 	if f.horizon == 0 && f.top > f.decided {
 		f.asked, f.horizon = f.top, xid
 	}
-	gone := make(map[int64]bool, len(acked))
-	for _, r := range acked {
-		gone[r.id] = true
-	}
-	stopped := map[int16]bool{} // shards with a row that stays: the floor is below it
-	for _, r := range rows {
-		if stopped[r.shard] = stopped[r.shard] || !gone[r.id]; !stopped[r.shard] {
+	shard, stopped := int16(-1), false // the shard, and whether a row of it stays, which the floor must be below
+	for i, r := range rows {
+		if r.shard != shard {
+			shard, stopped = r.shard, false
+		}
+		stopped = stopped || !r.acked
+		if last := i+1 == len(rows) || rows[i+1].shard != r.shard || !rows[i+1].acked; !stopped && last {
 			f.raise(r.shard, r.id)
 		}
 	}
@@ -109,7 +109,7 @@ func (f *floors) raise(shard int16, id int64) {
 }
 
 // skipTo makes the floor an id cursor, which loses rows: only for the test that switches rule 24 off.
-func (f *floors) skipTo(rows []staged) {
+func (f *floors) skipTo(rows []*staged) {
 	for _, r := range rows {
 		l := f.known[r.shard]
 		l.id = max(l.id, r.id)

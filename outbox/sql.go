@@ -24,7 +24,7 @@ type statements struct {
 const stored = `shard, id, event_id, type, version, class, topic, business_key, seq, operation_id, headers, body, occurred_at, created_at`
 
 // wire are the columns the relay needs to publish a row.
-const wire = `o.shard, o.id, o.event_id::text, o.topic, o.business_key, o.seq, o.headers, o.body, o.occurred_at, o.created_at`
+const wire = `o.shard, o.id, o.event_id, o.topic, o.business_key, o.seq, o.headers, o.body, o.occurred_at, o.created_at`
 
 // fenced is the set of shards still ours: $1 shards, $2 fences, $3 owner. Reads outbox_shard by its key, without lock.
 const fenced = `own AS MATERIALIZED (
