@@ -204,8 +204,7 @@ func (r *Runtime) replay(ctx context.Context, conn *pgx.Conn, t *task, op dedup.
 		if r.log.GetLevel() <= zerolog.InfoLevel {
 			r.taskLog(t).Info().Str("class", string(op.Class)).Msg("repeat answered with the stored outcome")
 		}
-		r.sendNow(ctx, q)
-		return result{kind: answered, queued: q, left: op.Outcome, err: o2err(op.Outcome)}
+		return result{kind: answered, queued: q, left: op.Outcome, err: o2err(op.Outcome), unsent: r.tell(ctx, t, q)}
 	case notCommitted:
 		rollback(ctx, conn)
 		return result{kind: retry, err: outcome.Classify(err)}

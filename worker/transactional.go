@@ -237,8 +237,7 @@ func (r *Runtime) settleTx(ctx context.Context, conn *pgx.Conn, t *task, tx *out
 			r.cfg.Stager.Wake()
 		}
 		r.logEnd(t, w.out)
-		r.sendNow(ctx, q)
-		return result{kind: answered, queued: q, left: w.out, err: o2err(w.out)}, false
+		return result{kind: answered, queued: q, left: w.out, err: o2err(w.out), unsent: r.tell(ctx, t, q)}, false
 	case notCommitted:
 		rollback(clean, conn)
 		return result{kind: retry, err: outcome.Classify(err)}, false
