@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/deadletter"
 	"github.com/vitrip/journeyman/events/kafka"
 	"github.com/vitrip/journeyman/events/nats"
 )
@@ -72,7 +73,11 @@ func (a *App) EnsureTopics(ctx context.Context) error {
 	if a.cfg.Replication == 0 {
 		return nil
 	}
-	if err := a.bus.EnsureTopics(ctx, a.cfg.Replication, a.catalog.Topics()...); err != nil {
+	topics := a.catalog.Topics()
+	if a.cfg.Background.DeadLetters {
+		topics = append(topics, deadletter.Topics(a.catalog)...)
+	}
+	if err := a.bus.EnsureTopics(ctx, a.cfg.Replication, topics...); err != nil {
 		return fmt.Errorf("topics: %w", err)
 	}
 	return nil

@@ -26,8 +26,8 @@ type gauges struct {
 	text []byte
 }
 
-// MetricsHandler serves GET /metrics in the Prometheus text format: operations (spec I10), workers, outbox, dead letters and
-// webhooks. It asks for no credentials and shows no ids: serve it on a listener of its own.
+// MetricsHandler serves GET /metrics in the Prometheus text format: operations (spec I10), workers, outbox, consumer groups, durable
+// work, dead letters and webhooks. It asks for no credentials and shows no ids: serve it on a listener of its own.
 func (a *App) MetricsHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var b bytes.Buffer
@@ -39,6 +39,7 @@ func (a *App) MetricsHandler() http.Handler {
 		if relay := a.relay.Load(); relay != nil {
 			writeRelay(&b, relay.Stats())
 		}
+		a.writeLag(&b)
 		b.Write(a.databaseGauges(r.Context()))
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		_, _ = w.Write(b.Bytes())
@@ -106,7 +107,7 @@ func (a *App) databaseGauges(ctx context.Context) []byte {
 	defer cancel()
 	var b bytes.Buffer
 	failed := 0
-	for _, count := range []func(context.Context, *bytes.Buffer) error{a.countOutbox, a.countDead, a.countWebhooks, a.countLate} {
+	for _, count := range []func(context.Context, *bytes.Buffer) error{a.countOutbox, a.countDead, a.countWebhooks, a.countWork, a.countLate} {
 		var part bytes.Buffer
 		if err := count(ctx, &part); err != nil {
 			failed++

@@ -24,20 +24,19 @@ func deliveryCommands(s Streams) []*cobra.Command {
 
 // deliveryFlags say which database, broker and keys such a command works with.
 type deliveryFlags struct {
-	db     databaseFlags
-	bus    busFlags
-	keys   string
-	asJSON bool
+	db       databaseFlags
+	bus      busFlags
+	messages messageFlags
+	asJSON   bool
 }
 
 func (f *deliveryFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.db.dsn, "dsn", "", "PostgreSQL connection string")
 	cmd.Flags().StringVar(&f.db.schema, "schema", postgres.DefaultSchema, "PostgreSQL schema of our tables")
-	cmd.Flags().StringVar(&f.keys, "keys", "", "folder of key files, where messages rest encrypted")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	env(cmd, "dsn", "JOURNEYMAN_DSN")
 	env(cmd, "schema", "JOURNEYMAN_SCHEMA")
-	env(cmd, "keys", "JOURNEYMAN_KEYS")
+	f.messages.addQuiet(cmd)
 }
 
 // delivery is what the flags opened.
@@ -54,14 +53,11 @@ func (f *deliveryFlags) with(cmd *cobra.Command, s Streams, fn func(ctx context.
 		return err
 	}
 	var d delivery
-	if f.keys != "" {
-		dir, err := seal.OpenDir(f.keys)
-		if err != nil {
-			return exit(ExitUsage, fmt.Errorf("--keys: %w", err))
-		}
-		d.keys = dir
+	messages, err := f.messages.open(s.Getenv)
+	if err != nil {
+		return exit(ExitUsage, err)
 	}
-	var err error
+	d.keys = messages.Keys
 	if f.bus.given() {
 		if d.bus, err = f.bus.open(s); err != nil {
 			return exit(ExitUsage, err)
@@ -72,7 +68,7 @@ func (f *deliveryFlags) with(cmd *cobra.Command, s Streams, fn func(ctx context.
 		return err
 	}
 	defer d.pool.Close()
-	office, err := app.NewOffice(app.OfficeConfig{Pool: d.pool, Schema: f.db.schema, Cluster: zeebe.DefaultCluster})
+	office, err := app.NewOffice(app.OfficeConfig{Pool: d.pool, Schema: f.db.schema, Cluster: zeebe.DefaultCluster, Messages: messages})
 	if err != nil {
 		return exit(ExitUsage, err)
 	}
