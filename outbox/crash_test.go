@@ -66,7 +66,7 @@ func TestRelay_DatabaseKilledBehindTheAcknowledgement(t *testing.T) {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()
 			f, server := onOwnServer(t)
-			k := kafkaFor(t, 4)
+			k := wire(t, transports()[0], 4)
 			const n, kills = 400, 3
 			for i := range n / 2 {
 				key := fmt.Sprintf("K-%d", i%7)
