@@ -330,3 +330,51 @@ func testInboxResealE4(t *testing.T, f *fixture) {
 	}
 	f.eventually("all under the new key alone", func() bool { return f.applied() == 3 })
 }
+
+func TestOrder_BatchesKeepIt_E4(t *testing.T) { onEach(t, testOrderBatchesKeepItE4) }
+
+// Messages of strict orders share a transaction and go to a batch handler together, in order; a gap or a refusal stops its key alone.
+func testOrderBatchesKeepItE4(t *testing.T, f *fixture) {
+	f.orders("")
+	var most atomic.Int64
+	batch := func(ctx context.Context, tx *outbox.Tx, list []events.Received) error {
+		for _, m := range list {
+			if m.Metadata.BusinessKey == "bad" && m.Metadata.Sequence == 5 {
+				return outcome.NewBusiness("NO", "no")
+			}
+		}
+		most.Store(max(most.Load(), int64(len(list))))
+		for _, m := range list {
+			if err := apply(ctx, tx, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	const each = 20
+	var all []events.Record
+	for n := 1; n <= each; n++ {
+		for _, key := range []string{"A", "B", "bad", "gap"} {
+			if key != "gap" || n != 10 {
+				all = append(all, f.step("test.saga.started", key, n, n-1))
+			}
+		}
+	}
+	f.publish(all...)
+	f.runRoutes([]inbox.Route{{Types: []string{"test.saga.started"}, Batch: batch}}, func(c *inbox.Config) { c.Stager, c.Concurrency, c.MaxInFlight = nil, 1, 200 })
+	f.eventually("all that can be applied", func() bool { return f.applied() == 2*each+4+9 && f.held() == 15+10 && len(f.dead()) == 1 })
+	const whole = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20"
+	for key, want := range map[string]string{"A": whole, "B": whole, "bad": "1 2 3 4", "gap": "1 2 3 4 5 6 7 8 9"} {
+		if got := f.order(key); got != want {
+			t.Errorf("key %s: applied %s, want %s", key, got, want)
+		}
+	}
+	if most.Load() < 2 {
+		t.Errorf("the largest batch has %d messages", most.Load())
+	}
+	if n := f.count(`SELECT count(*) FROM journeyman.inbox_order WHERE business_key IN ('A', 'B') AND seq = $1 OR business_key = 'bad' AND seq = 4 OR business_key = 'gap' AND seq = 9`, each); n != 4 {
+		t.Errorf("%d of four keys stand where they should", n)
+	}
+	f.publish(f.step("test.saga.started", "gap", 10, 9))
+	f.eventually("the rest behind the gap", func() bool { return f.order("gap") == whole && f.held() == 15 })
+}
