@@ -6,7 +6,7 @@ import (
 )
 
 // Override gives the catalog with the entries of others in place of its own of
-// the same type and version, or beside them: an environment's formats, for
+// the same type and version, or beside them, and so with queue families: an environment's formats, for
 // example. Later ones win. Everything else is joined as by [Merge]. The catalogs stay as they are.
 func (c *Catalog) Override(with ...*Catalog) (*Catalog, error) {
 	out := c
@@ -14,6 +14,8 @@ func (c *Catalog) Override(with ...*Catalog) (*Catalog, error) {
 		base := *out
 		base.entries = maps.Clone(out.entries)
 		maps.DeleteFunc(base.entries, func(k typeVersion, _ Entry) bool { _, replaced := w.entries[k]; return replaced })
+		base.queues = maps.Clone(out.queues)
+		maps.DeleteFunc(base.queues, func(name string, _ QueueFamily) bool { _, replaced := w.queues[name]; return replaced })
 		merged, err := Merge(&base, w)
 		if err != nil {
 			return nil, err

@@ -16,7 +16,8 @@ import (
 // Background is what processes do beside jobs and events. Any number of processes may do all of it: an item has one at a time by its
 // lease, and of archivers and forwarders one works while the others stand by. The zero value does nothing of it.
 type Background struct {
-	// Work does durable work (spec E14): messages that were scheduled are staged when they are due, and Queues are served.
+	// Work does durable work (spec E14): messages that were scheduled are staged when they are due, and Queues are served, which
+	// the catalog must have.
 	Work   bool
 	Queues []work.Queue
 	// DeadLetters copies what consumers set aside to the DLQ topics of the catalog, which [App.EnsureTopics] then makes, too.
@@ -49,7 +50,7 @@ func (a *App) schemas() []string {
 func (a *App) background(all map[string]func(context.Context) error) error {
 	b := a.cfg.Background
 	if b.Work {
-		r, err := work.NewRunner(a.cfg.Pool, work.Config{Schema: a.cfg.Schema, Stager: a.stager, Keys: a.keys, Poll: workPoll, Log: a.cfg.Log}, append([]work.Queue{work.Messages(workConcurrency)}, b.Queues...)...)
+		r, err := work.NewRunner(a.cfg.Pool, work.Config{Schema: a.cfg.Schema, Stager: a.stager, Keys: a.keys, Catalog: a.catalog, Poll: workPoll, Log: a.cfg.Log}, append([]work.Queue{work.Messages(workConcurrency)}, b.Queues...)...)
 		if err != nil {
 			return err
 		}
