@@ -5,7 +5,7 @@ import "strings"
 // queries holds every statement of the package, rendered once for one schema.
 type queries struct {
 	usedBy                                                    string
-	claim, unclaim, read, readLocked, used                    string
+	claim, read, readLocked, used                             string
 	take, renew, release, called, late, notHappened, lockCall string
 	payload, finish, refuse, rerun, answered, resumed         string
 	revoke, revokeRow, found, undone, reopen, orphan          string
@@ -35,8 +35,6 @@ func render(schema string) queries {
 		// Index operation_instance.
 		usedBy: r(`SELECT i.key, u.bytes FROM unnest($2::bigint[]) AS i (key) CROSS JOIN LATERAL (SELECT sum(o.bytes) AS bytes FROM {{schema}}.operation o
 			WHERE o.cluster = $1 AND o.process_instance_key = i.key AND o.process_instance_key <> 0) u WHERE u.bytes IS NOT NULL`),
-		// Only within the transaction that claimed them.
-		unclaim:    r(`DELETE FROM {{schema}}.operation WHERE operation_id = ANY ($1) AND state = 'claimed' AND attempts = 1 AND xmin = pg_current_xact_id()::xid`),
 		read:       r(`SELECT {{columns}} FROM {{schema}}.operation o WHERE o.operation_id = $1`),
 		readLocked: r(`SELECT {{columns}} FROM {{schema}}.operation o WHERE o.operation_id = $1 FOR UPDATE`),
 		// Index operation_instance.
@@ -92,8 +90,10 @@ func render(schema string) queries {
 			FROM unnest($1::text[], $2::bigint[]) AS a (operation_id, job_key)
 			WHERE o.operation_id = a.operation_id AND o.state = 'done' AND o.class IN ('BUSINESS_ERROR', 'FATAL_ERROR')`),
 
+		// Waits for a transactional twin by its lock, for others by the row.
 		revoke: r(`INSERT INTO {{schema}}.operation (operation_id, tenant, business_key, job_type, saga_id, state, reason, created_at, settled_at, expires_at)
-			VALUES ($1, $2, $3, '', $4, 'revoked', $5, {{schema}}.now(), {{schema}}.now(), {{schema}}.now() + $6::interval)
+			SELECT $1, $2, $3, '', $4, 'revoked', $5, {{schema}}.now(), {{schema}}.now(), {{schema}}.now() + $6::interval
+			FROM (SELECT ` + claimLock("$1") + ` OFFSET 0) claimed
 			ON CONFLICT (operation_id) DO NOTHING RETURNING 1`),
 		revokeRow: r(`UPDATE {{schema}}.operation SET state = 'revoked', fence = fence + 1, reason = $3,
 				lease_until = CASE WHEN owner = '' AND NOT (effect = 'maybe' AND reason = 'unknown') THEN NULL ELSE lease_until END, owner = '',

@@ -260,7 +260,7 @@ func (r *Runtime) queueWrite(b *pgx.Batch, t *task, w write) (*zeebe.Queued, err
 		if err != nil {
 			return nil, outcome.NewFatal(err)
 		}
-		r.store.QueueRecord(b, dedup.Record{Claim: c, Fence: w.fence, Outcome: w.out, Retention: t.spec.opt.retention(r.cfg.Retain), JobEnds: t.job})
+		r.store.QueueRecord(b, dedup.Record{Claim: c, Outcome: w.out, Retention: t.spec.opt.retention(r.cfg.Retain), JobEnds: t.job})
 	default:
 		r.store.QueueFinish(b, t.meta.OperationID, w.fence, w.effect, w.out, len(w.out.Variables), t.spec.opt.retention(r.cfg.Retain))
 	}

@@ -111,7 +111,7 @@ type task struct {
 	owner   string // of its lease; unique for this run
 	job     bool   // there is a job to answer
 	control bool   // passes no saga gate, leaves no ledger row
-	entered bool   // its row was claimed in this transaction and holds only its id so far
+	entered bool   // its id was claimed in this transaction, and the end writes its row
 	shared  bool   // its outcome is recorded with those of others (see group)
 	leaves  bool   // its answer is left to whoever waits for the result
 	undo    *undoWork
