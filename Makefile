@@ -3,6 +3,8 @@
 CACHE ?= $(or $(JOURNEYMAN_CACHE),/var/tmp/journeyman-cache)
 GOLANGCI_VERSION := v2.12.2
 GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
+# Its cache keeps the absolute paths of findings, so two checkouts must not share one: exclusions by path and nolint would miss.
+lint: export GOLANGCI_LINT_CACHE = $(CACHE)/lint/$(subst /,_,$(CURDIR))
 DEMO_ARGS ?=
 BENCH ?=
 BENCH_ARGS ?=

@@ -102,8 +102,27 @@ func (s *Store) AskDue(ctx context.Context, db DB, jobTypes []string, cluster st
 }
 
 // Asked records that the other system was asked: times is 1 when it said that nothing happened. again is when it is asked next, nil
-// = never.
+// = never: what there was to find out is known.
 func (s *Store) Asked(ctx context.Context, db DB, operationID string, times int, again *time.Duration) error {
 	_, err := exec(ctx, db, "record that the other system was asked", s.q.asked, operationID, times, again)
 	return err
+}
+
+// AsksOver records that the other system is asked no more about a call that it never showed: that it lands later cannot be ruled out.
+// times is as for [Store.Asked]. The row stays for retain from now, for people to see.
+func (s *Store) AsksOver(ctx context.Context, db DB, operationID string, times int, retain time.Duration) error {
+	_, err := exec(ctx, db, "record that the other system is asked no more", s.q.asksOver, operationID, times, retain)
+	return err
+}
+
+// LateCounts are calls that the other system had not seen when their undo asked. Asked are those it is asked about still, Over those it is
+// asked about no more.
+type LateCounts struct{ Asked, Over int64 }
+
+// LateCounts counts them by index, without reading the table.
+func (s *Store) LateCounts(ctx context.Context, db DB) (c LateCounts, err error) {
+	if err := db.QueryRow(ctx, s.q.lateCounts).Scan(&c.Asked, &c.Over); err != nil {
+		return c, fmt.Errorf("count calls that are asked about: %w", err)
+	}
+	return c, nil
 }

@@ -30,7 +30,6 @@ func fillOperations(ctx context.Context, pool *pgxpool.Pool, n int) error {
 			SELECT 'c', i, gen_random_uuid(), true, now() FROM generate_series(1, %d) i`, min(n, 20000)),
 		`INSERT INTO journeyman.worker_process SELECT gen_random_uuid(), 'w', now() FROM generate_series(1, 50)`,
 		fmt.Sprintf(`INSERT INTO journeyman.claim_check SELECT md5(i::text), md5(i::text), '', '', now(), now() + interval '1 day' * (i %% 30) FROM generate_series(1, %d) i`, min(n, 20000)),
-		`ANALYZE journeyman.operation, journeyman.operation_attempt, journeyman.claim_check, journeyman.worker_process`,
 	} {
 		if _, err := pool.Exec(ctx, sql); err != nil {
 			return err
@@ -70,6 +69,9 @@ func generic(ctx context.Context, conn *pgx.Conn, name, sql string) (plan, error
 	if err := conn.QueryRow(ctx, call).Scan(&text); err != nil {
 		return plan{}, fmt.Errorf("%s: %w", name, err)
 	}
+	if _, err := conn.Exec(ctx, "DEALLOCATE "+name); err != nil {
+		return plan{}, fmt.Errorf("%s: %w", name, err)
+	}
 	var got []struct{ Plan plan }
 	if err := json.Unmarshal([]byte(text), &got); err != nil || len(got) != 1 {
 		return plan{}, fmt.Errorf("%s: plan %s: %w", name, text, err)
@@ -91,6 +93,29 @@ func TestPlans(t *testing.T) {
 	if err := Migrate(ctx, pool, ""); err != nil {
 		t.Fatal(err)
 	}
+	if err := fillOperations(ctx, pool, 30000); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(ctx, `ANALYZE journeyman.operation, journeyman.operation_attempt, journeyman.claim_check, journeyman.worker_process`); err != nil {
+		t.Fatal(err)
+	}
+	checkPlans(t, ctx, pool)
+}
+
+// TestPlans_neverAnalysed: the same holds before the server has gathered statistics: after a migration, a restore or an upgrade.
+func TestPlans_neverAnalysed(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool := pgtest.Pool(t)
+	if err := Migrate(ctx, pool, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(ctx, `ALTER TABLE journeyman.operation SET (autovacuum_enabled = false); ALTER TABLE journeyman.operation_attempt SET (autovacuum_enabled = false);
+		ALTER TABLE journeyman.claim_check SET (autovacuum_enabled = false); ALTER TABLE journeyman.worker_process SET (autovacuum_enabled = false)`); err != nil {
+		t.Fatal(err)
+	}
+	// A sweep's plan is kept from when the table was empty.
+	checkIndexes(t, ctx, pool, map[string]string{"expired": "operation_lease", "askDue": "operation_ask"})
 	if err := fillOperations(ctx, pool, 30000); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +157,21 @@ func checkPlans(t *testing.T, ctx context.Context, pool *pgxpool.Pool) {
 	if seen < 35 {
 		t.Errorf("%d statements looked at, want all of the package", seen)
 	}
-	wants := map[string]string{"expired": "operation_lease", "askDue": "operation_ask", "purge": "operation_expires", "used": "operation_instance", "purgeChecks": "claim_check_expires"}
+	checkIndexes(t, ctx, pool, map[string]string{"expired": "operation_lease", "askDue": "operation_ask", "lateCounts": "operation_asks_over", "purge": "operation_expires", "used": "operation_instance", "purgeChecks": "claim_check_expires"})
+}
+
+// checkIndexes checks that statements, by their name in queries, use the index named.
+func checkIndexes(t *testing.T, ctx context.Context, pool *pgxpool.Pool, wants map[string]string) {
+	t.Helper()
+	pc, err := pool.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pc.Release()
+	conn := pc.Conn()
+	if _, err := conn.Exec(ctx, "SET plan_cache_mode TO force_generic_plan"); err != nil {
+		t.Fatal(err)
+	}
 	q := reflect.ValueOf(render("journeyman"))
 	for name, index := range wants {
 		p, err := generic(ctx, conn, "w_"+name, strings.ReplaceAll(q.FieldByName(name).String(), "{{unless}}", ""))

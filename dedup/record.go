@@ -1,73 +1,66 @@
 package dedup
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/vitrip/journeyman/internal/rule"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Record is what the end of a transactional operation writes down: who it is and what came of it.
 type Record struct {
-	Claim         // State, Owner and Lease do not count
-	Fence   int64 // that the claim gave
+	Claim   // State, Owner and Lease do not count
 	Outcome Outcome
 	Retention
 	JobEnds bool // the job's attempts end with it
 }
 
-// QueueEnter adds the claim of a transactional operation, as [Store.QueueClaim] does, and bounds the wait for a twin (rule 8: the
-// caller ends the bound). The row holds only the id until [Store.QueueRecord] writes the rest in the same transaction. used is the
-// bytes that our workers completed for the process instance so far; it is given when the claim was won.
-func (s *Store) QueueEnter(b *pgx.Batch, operationID string, wait string, cluster string, processInstanceKey int64, used *int64) *Fenced {
-	f := &Fenced{}
-	b.Queue(s.rec.enter, operationID, wait, cluster, processInstanceKey).Query(func(rows pgx.Rows) error {
-		defer rows.Close()
-		if rows.Next() {
-			f.Won = true
-			if err := rows.Scan(&f.Fence, used); err != nil {
-				return err
-			}
-		}
-		rows.Close()
-		return rows.Err()
-	})
-	return f
+// QueueEnter adds the claim of a transactional operation: a lock on its id that is held to the end of the transaction. It waits for a
+// twin whose transaction is open, and bounds that wait (rule 8: the caller ends the bound). Whether the claim was won is known after
+// [Store.QueueEntered]. used is the bytes that our workers completed for the process instance so far.
+func (s *Store) QueueEnter(b *pgx.Batch, operationID string, wait string, cluster string, processInstanceKey int64, used *int64) {
+	b.Queue(s.rec.enter, operationID, wait, cluster, processInstanceKey).QueryRow(func(row pgx.Row) error { return row.Scan(nil, nil, used) })
 }
 
-// QueueEntered adds a read of the row, unless this transaction claimed it; ok says whether there is one.
+// QueueEntered adds the read of the row after [Store.QueueEnter]; ok says whether there is one. If there is none the claim is won: nobody
+// else enters the id before this transaction ends, and [Store.QueueRecord] writes the row.
 func (s *Store) QueueEntered(b *pgx.Batch, operationID string, to *Operation, ok *bool) {
-	queueOne(b.Queue(s.rec.entered, operationID), to, ok)
+	s.QueueRead(b, operationID, to, ok)
 }
 
-// QueueEnterAll is [Store.QueueEnter] for several operations in one statement, in the order given: it must be that of the ids. Of
-// claims with one id the first is won. It bounds no wait.
-func (s *Store) QueueEnterAll(b *pgx.Batch, operationIDs []string) []*Fenced {
-	out := make([]*Fenced, len(operationIDs))
-	all := make([]Fenced, len(operationIDs))
-	at := make(map[string]*Fenced, len(operationIDs))
-	for i, id := range operationIDs {
-		out[i] = &all[i]
-		if at[id] == nil {
-			at[id] = out[i]
-		}
-	}
-	b.Queue(s.rec.enterAll, operationIDs).Query(func(rows pgx.Rows) error {
+// QueueEnterAll is [Store.QueueEnter] and [Store.QueueEntered] for several operations, in the order given: it must be that of the ids.
+// won says which claims were; of those with one id the first may be. It bounds no wait.
+func (s *Store) QueueEnterAll(b *pgx.Batch, operationIDs []string) (won []bool) {
+	won = make([]bool, len(operationIDs))
+	b.Queue(s.rec.enterAll, operationIDs)
+	b.Queue(s.rec.standing, operationIDs).Query(func(rows pgx.Rows) error {
+		seen := make(map[string]bool, len(operationIDs))
 		var id string
-		var fence int64
-		_, err := pgx.ForEachRow(rows, []any{&id, &fence}, func() error {
-			at[id].Won, at[id].Fence = true, fence
+		if _, err := pgx.ForEachRow(rows, []any{&id}, func() error {
+			seen[id] = true
 			return nil
-		})
-		return err
+		}); err != nil {
+			return err
+		}
+		for i, id := range operationIDs {
+			won[i], seen[id] = !seen[id], true
+		}
+		return nil
 	})
-	return out
+	return won
 }
 
-// QueueRecord adds the end of an operation that was entered in this transaction: all of its row, with state done.
+// ClaimedElsewhere reports the error of a transaction that recorded an operation which somebody had entered meanwhile without its lock, as
+// workers of an earlier version do. Nothing of it was committed.
+func ClaimedElsewhere(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "23505" && pg.TableName == "operation" && pg.ConstraintName == "operation_pkey"
+}
+
+// QueueRecord adds the end of an operation whose claim was won in this transaction: its row, with state done.
 func (s *Store) QueueRecord(b *pgx.Batch, r Record) {
 	c, o := r.Claim, r.Outcome
 	if c.Fingerprint.Sum == nil {
@@ -77,24 +70,24 @@ func (s *Store) QueueRecord(b *pgx.Batch, r Record) {
 	if r.JobEnds {
 		ends = c.JobKey
 	}
-	b.Queue(s.rec.record, c.OperationID, r.Fence, c.Tenant, c.BusinessKey, c.JobType, c.SagaID, c.Fingerprint.Sum, arrayText(c.Fingerprint.Fields), doc(c.Input), doc(c.Meta),
+	b.Queue(s.rec.record, c.OperationID, c.Tenant, c.BusinessKey, c.JobType, c.SagaID, c.Fingerprint.Sum, arrayText(c.Fingerprint.Fields), doc(c.Input), doc(c.Meta),
 		c.Cluster, c.JobKey, c.ProcessInstanceKey, c.ElementInstanceKey, c.ElementID, c.UndoType, c.Policy, string(o.Class), o.Reason, o.Code, o.Message, doc(o.Variables),
-		Hash(o), len(o.Variables), r.For, r.keep(), rule.Off(20), ends)
+		Hash(o), len(o.Variables), r.For, r.keep(), ends)
 }
 
-// QueueRecordAll is [Store.QueueRecord] for several operations of jobs of one cluster, all entered in this transaction.
+// QueueRecordAll is [Store.QueueRecord] for several operations of jobs of one cluster, all claimed in this transaction.
 func (s *Store) QueueRecordAll(b *pgx.Batch, cluster string, rs []Record) {
 	n := len(rs)
 	texts := make([]string, 15*n)
 	text := func() []string { t := texts[:n:n]; texts = texts[n:]; return t }
 	ids, tenants, keys, types, sagas, fields, clusters, elements, undo, policy := text(), text(), text(), text(), text(), text(), text(), text(), text(), text()
 	class, reason, code, message := text(), text(), text(), text()
-	fences, jobs, instances, elementKeys, sizes := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int32, n)
+	jobs, instances, elementKeys, sizes := make([]int64, n), make([]int64, n), make([]int64, n), make([]int32, n)
 	input, meta, vars := make([]*string, n), make([]*string, n), make([]*string, n)
 	sums, hashes, retain, keep := make([][]byte, n), make([][]byte, n), make([]time.Duration, n), make([]*time.Duration, n)
 	for i := range rs {
 		c, f := &rs[i].Claim, &rs[i]
-		ids[i], fences[i], tenants[i], keys[i], types[i], sagas[i] = c.OperationID, f.Fence, c.Tenant, c.BusinessKey, c.JobType, c.SagaID
+		ids[i], tenants[i], keys[i], types[i], sagas[i] = c.OperationID, c.Tenant, c.BusinessKey, c.JobType, c.SagaID
 		if sums[i] = c.Fingerprint.Sum; sums[i] == nil {
 			sums[i] = []byte{}
 		}
@@ -109,7 +102,7 @@ func (s *Store) QueueRecordAll(b *pgx.Batch, cluster string, rs []Record) {
 		vars[i], hashes[i], sizes[i] = docText(f.Outcome.Variables), Hash(f.Outcome), int32(len(f.Outcome.Variables)) //nolint:gosec // bounded by the engine's message size
 		retain[i], keep[i] = f.For, f.keep()
 	}
-	b.Queue(s.rec.recordAll, ids, fences, tenants, keys, types, sagas, sums, fields, input, meta, clusters, jobs, instances, elementKeys, elements, undo, policy,
+	b.Queue(s.rec.recordAll, ids, tenants, keys, types, sagas, sums, fields, input, meta, clusters, jobs, instances, elementKeys, elements, undo, policy,
 		class, reason, code, message, vars, hashes, sizes, retain, keep, cluster)
 }
 

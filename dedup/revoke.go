@@ -75,6 +75,8 @@ const (
 	ListLeased    = "leased"     // external work under way or to be swept
 	ListRevoked   = "revoked"    // their undo came
 	ListOrphans   = "orphans"    // their element was terminated before the answer
+	ListAsked     = "asked"      // the other system is asked whether their call landed late
+	ListAsksOver  = "asks-over"  // it is asked no more: that the call lands later cannot be ruled out
 	ListUndo      = "undo"       // undo running
 	ListUndoStuck = "undo-stuck" // undo failed, or tried more than three times
 )

@@ -101,11 +101,14 @@ func claimFor(t *testing.T, ctx context.Context, pool *pgxpool.Pool, s *Store, p
 				var used int64
 				b := &pgx.Batch{}
 				b.Queue("BEGIN")
-				f := s.QueueEnter(b, id, "2s", "c", int64(n), &used)
-				s.QueueRecord(b, Record{Claim: Claim{OperationID: id, JobType: "t", JobContext: JobContext{Cluster: "c", JobKey: int64(n)}}, Fence: 1, Outcome: Outcome{Class: outcome.Success}, Retention: Retention{For: time.Hour}})
+				var seen Operation
+				var there bool
+				s.QueueEnter(b, id, "2s", "c", int64(n), &used)
+				s.QueueEntered(b, id, &seen, &there)
+				s.QueueRecord(b, Record{Claim: Claim{OperationID: id, JobType: "t", JobContext: JobContext{Cluster: "c", JobKey: int64(n)}}, Outcome: Outcome{Class: outcome.Success}, Retention: Retention{For: time.Hour}})
 				b.Queue("COMMIT")
-				if err := pool.SendBatch(ctx, b).Close(); err != nil || !f.Won {
-					t.Errorf("%s: won %v, %v", id, f.Won, err)
+				if err := pool.SendBatch(ctx, b).Close(); err != nil || there {
+					t.Errorf("%s: there before %v, %v", id, there, err)
 					return
 				}
 				done.Add(1)

@@ -5,13 +5,13 @@ import "strings"
 // queries holds every statement of the package, rendered once for one schema.
 type queries struct {
 	usedBy                                                    string
-	claim, unclaim, read, readLocked, used                    string
+	claim, read, readLocked, used                             string
 	take, renew, release, called, late, notHappened, lockCall string
 	payload, finish, refuse, rerun, answered, resumed         string
 	revoke, revokeRow, found, undone, reopen, orphan          string
 	expired, purge, lookup, list, counts                      string
-	askDue, asked, lead, unlead, progress                     string
-	keepCheck, readCheck, purgeChecks                         string
+	askDue, asked, asksOver, lead, unlead, progress           string
+	keepCheck, readCheck, purgeChecks, lateCounts             string
 	beat, bye, openAttempts, alone, closeAttempt, dropAttempt string
 	purgeAttempts, purgeProcesses                             string
 }
@@ -35,8 +35,6 @@ func render(schema string) queries {
 		// Index operation_instance.
 		usedBy: r(`SELECT i.key, u.bytes FROM unnest($2::bigint[]) AS i (key) CROSS JOIN LATERAL (SELECT sum(o.bytes) AS bytes FROM {{schema}}.operation o
 			WHERE o.cluster = $1 AND o.process_instance_key = i.key AND o.process_instance_key <> 0) u WHERE u.bytes IS NOT NULL`),
-		// Only within the transaction that claimed them.
-		unclaim:    r(`DELETE FROM {{schema}}.operation WHERE operation_id = ANY ($1) AND state = 'claimed' AND attempts = 1 AND xmin = pg_current_xact_id()::xid`),
 		read:       r(`SELECT {{columns}} FROM {{schema}}.operation o WHERE o.operation_id = $1`),
 		readLocked: r(`SELECT {{columns}} FROM {{schema}}.operation o WHERE o.operation_id = $1 FOR UPDATE`),
 		// Index operation_instance.
@@ -44,7 +42,7 @@ func render(schema string) queries {
 
 		// Leases. Each is conditional on the state it expects and on the fence.
 		take: r(`UPDATE {{schema}}.operation SET fence = fence + 1, owner = $8, lease_until = {{schema}}.now() + $9::interval, attempts = attempts + 1,
-				{{job}}, meta = coalesce($10, meta), expires_at = NULL,
+				{{job}}, meta = coalesce($10, meta), expires_at = NULL, asks_over_at = NULL,
 				state = CASE WHEN state = 'claimed' AND $11 THEN 'calling' ELSE state END,
 				effect = CASE WHEN state = 'claimed' AND $11 THEN 'maybe' ELSE effect END,
 				called_at = CASE WHEN $11 THEN coalesce(called_at, {{schema}}.now()) ELSE called_at END
@@ -60,11 +58,11 @@ func render(schema string) queries {
 			WHERE operation_id = $1 AND fence = $2 AND state = 'calling'`),
 		// Path rule 11: the call came back after the undo had looked.
 		late: r(`UPDATE {{schema}}.operation SET effect = 'known', call_result = $2, undone_at = NULL, ask_at = {{schema}}.now() + $3::interval,
-				ask_from = coalesce(ask_from, {{schema}}.now())
+				ask_from = {{schema}}.now(), asks_over_at = NULL
 			WHERE operation_id = $1 AND state = 'revoked' AND effect <> 'known'`),
 		// The call came back after its lease had been taken over: whoever has it now goes on from the result, whatever it was about to find.
 		resumed: r(`UPDATE {{schema}}.operation SET state = 'called', effect = 'known', call_result = $2, fence = fence + 1, owner = '', lease_until = {{schema}}.now(),
-				expires_at = NULL, ask_at = NULL
+				expires_at = NULL, ask_at = NULL, asks_over_at = NULL
 			WHERE operation_id = $1 AND state IN ('claimed', 'calling')`),
 		notHappened: r(`UPDATE {{schema}}.operation SET state = 'claimed', effect = 'none', owner = '', lease_until = NULL, reason = $3, message = $4,
 				expires_at = {{schema}}.now() + interval '90 days', ask_at = {{schema}}.now() + $5::interval, ask_from = {{schema}}.now(), asked = 0
@@ -92,8 +90,10 @@ func render(schema string) queries {
 			FROM unnest($1::text[], $2::bigint[]) AS a (operation_id, job_key)
 			WHERE o.operation_id = a.operation_id AND o.state = 'done' AND o.class IN ('BUSINESS_ERROR', 'FATAL_ERROR')`),
 
+		// Waits for a transactional twin by its lock, for others by the row.
 		revoke: r(`INSERT INTO {{schema}}.operation (operation_id, tenant, business_key, job_type, saga_id, state, reason, created_at, settled_at, expires_at)
-			VALUES ($1, $2, $3, '', $4, 'revoked', $5, {{schema}}.now(), {{schema}}.now(), {{schema}}.now() + $6::interval)
+			SELECT $1, $2, $3, '', $4, 'revoked', $5, {{schema}}.now(), {{schema}}.now(), {{schema}}.now() + $6::interval
+			FROM (SELECT ` + claimLock("$1") + ` OFFSET 0) claimed
 			ON CONFLICT (operation_id) DO NOTHING RETURNING 1`),
 		revokeRow: r(`UPDATE {{schema}}.operation SET state = 'revoked', fence = fence + 1, reason = $3,
 				lease_until = CASE WHEN owner = '' AND NOT (effect = 'maybe' AND reason = 'unknown') THEN NULL ELSE lease_until END, owner = '',
@@ -109,17 +109,24 @@ func render(schema string) queries {
 		orphan: r(`UPDATE {{schema}}.operation SET orphan = $2, orphaned_at = coalesce(orphaned_at, {{schema}}.now())
 			WHERE operation_id = $1 AND orphan <> 'undone'`),
 
-		// Index operation_lease. The lease is taken in the same statement (path rule 16).
-		expired: r(`WITH due AS (SELECT operation_id FROM {{schema}}.operation WHERE state IN ('calling', 'called', 'undoing') AND lease_until <= {{schema}}.now()
+		// Index operation_lease. The lease is taken in the same statement (path rule 16). Of a table without statistics a bound on both sides
+		// counts as few rows, one on a single side as a third of all: then every sweep would read the whole table.
+		expired: r(`WITH due AS (SELECT operation_id FROM {{schema}}.operation WHERE state IN ('calling', 'called', 'undoing') AND lease_until BETWEEN '-infinity' AND {{schema}}.now()
 				AND job_type = ANY ($1) AND cluster = $2 ORDER BY lease_until LIMIT $3 FOR UPDATE SKIP LOCKED)
 			UPDATE {{schema}}.operation o SET fence = o.fence + 1, owner = $4, lease_until = {{schema}}.now() + $5::interval FROM due
 			WHERE o.operation_id = due.operation_id RETURNING {{columns}}`),
 		// Index operation_ask. Pushing ask_at out is the lease (path rule 11).
-		askDue: r(`WITH due AS (SELECT operation_id FROM {{schema}}.operation WHERE ask_at <= {{schema}}.now() AND state IN ('revoked', 'claimed')
+		askDue: r(`WITH due AS (SELECT operation_id FROM {{schema}}.operation WHERE ask_at BETWEEN '-infinity' AND {{schema}}.now() AND state IN ('revoked', 'claimed')
 				AND job_type = ANY ($1) AND cluster = $2 ORDER BY ask_at LIMIT $3 FOR UPDATE SKIP LOCKED)
 			UPDATE {{schema}}.operation o SET ask_at = {{schema}}.now() + $4::interval FROM due WHERE o.operation_id = due.operation_id RETURNING {{columns}}`),
 		asked: r(`UPDATE {{schema}}.operation SET asked = asked + $2, ask_at = {{schema}}.now() + $3::interval
 			WHERE operation_id = $1 AND ask_at IS NOT NULL AND state IN ('revoked', 'claimed')`),
+		asksOver: r(`UPDATE {{schema}}.operation SET asked = asked + $2, ask_at = NULL, asks_over_at = {{schema}}.now(),
+				expires_at = greatest(expires_at, {{schema}}.now() + $3::interval)
+			WHERE operation_id = $1 AND ask_at IS NOT NULL AND state IN ('revoked', 'claimed') AND effect <> 'known'`),
+		// Indexes operation_ask, operation_asks_over.
+		lateCounts: r(`SELECT (SELECT count(*) FROM {{schema}}.operation WHERE ask_at BETWEEN '-infinity' AND 'infinity'),
+				(SELECT count(*) FROM {{schema}}.operation WHERE asks_over_at BETWEEN '-infinity' AND 'infinity')`),
 		// Index operation_expires, read on from where the pass before ended. Rows that somebody has locked, or that something points
 		// to, are left for the next round. A money operation is slimmed first (spec D3).
 		purge: r(`WITH c AS MATERIALIZED (SELECT o.operation_id, o.expires_at FROM {{schema}}.operation o
@@ -127,7 +134,8 @@ func render(schema string) queries {
 				ORDER BY o.expires_at, o.operation_id LIMIT $1),
 			v AS MATERIALIZED (SELECT o.operation_id, o.keep IS NOT NULL AND o.slimmed_at IS NULL AS slim FROM {{schema}}.operation o
 				WHERE o.operation_id = ANY (ARRAY(SELECT c.operation_id FROM c)) AND o.expires_at <= {{schema}}.now()
-				AND o.state IN ('done', 'revoked', 'claimed') AND o.orphan IN ('', 'undone') {{unless}} FOR UPDATE SKIP LOCKED),
+				AND o.state IN ('done', 'revoked', 'claimed') AND o.orphan IN ('', 'undone')
+				AND (o.ask_at IS NULL OR o.ask_at < {{schema}}.now() - interval '30 days') {{unless}} FOR UPDATE SKIP LOCKED),
 			slim AS (UPDATE {{schema}}.operation o SET slimmed_at = {{schema}}.now(), expires_at = greatest(coalesce(o.settled_at, o.created_at) + o.keep, {{schema}}.now() + interval '1 day'),
 				input = NULL, meta = NULL, variables = NULL, call_result = NULL, payload = NULL, message = ''
 				WHERE o.operation_id = ANY (ARRAY(SELECT v.operation_id FROM v WHERE v.slim)) RETURNING 1),
@@ -145,10 +153,12 @@ func render(schema string) queries {
 		unlead: r(`SELECT pg_advisory_unlock(hashtextextended('journeyman.dedup.purge {{schema}}', 0))`),
 		lookup: r(`SELECT {{columns}} FROM {{schema}}.operation o WHERE o.operation_id = $1`),
 		list: r(`SELECT {{columns}} FROM {{schema}}.operation o
-			WHERE ($1 = '' OR (CASE $1 WHEN 'unknown' THEN (o.state = 'calling' AND o.reason = 'unknown') OR (o.state = 'done' AND o.effect = 'maybe')
+			WHERE ($1 = '' OR (CASE $1 WHEN 'unknown' THEN o.effect = 'maybe' AND ((o.state = 'calling' AND o.reason = 'unknown') OR o.state = 'done')
 					WHEN 'leased' THEN o.state IN ('calling', 'called', 'undoing')
 					WHEN 'revoked' THEN o.state = 'revoked'
 					WHEN 'orphans' THEN o.orphan <> ''
+					WHEN 'asked' THEN o.ask_at IS NOT NULL
+					WHEN 'asks-over' THEN o.asks_over_at IS NOT NULL
 					WHEN 'undo' THEN o.operation_id LIKE '%:undo' AND o.state <> 'done'
 					WHEN 'undo-stuck' THEN o.operation_id LIKE '%:undo' AND (o.class = 'FATAL_ERROR' OR o.attempts > 3) AND NOT (o.state = 'done' AND o.class = 'SUCCESS')
 					ELSE false END))

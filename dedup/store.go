@@ -81,11 +81,6 @@ func (s *Store) QueueClaim(b *pgx.Batch, c Claim) *Fenced {
 	return f
 }
 
-// QueueUnclaim takes claims back that were won in the same transaction, as if they had never been made.
-func (s *Store) QueueUnclaim(b *pgx.Batch, operationIDs []string) {
-	b.Queue(s.q.unclaim, operationIDs)
-}
-
 // QueueRead adds a read of the row; ok says whether there is one.
 func (s *Store) QueueRead(b *pgx.Batch, operationID string, to *Operation, ok *bool) {
 	queueOne(b.Queue(s.q.read, operationID), to, ok)

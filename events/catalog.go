@@ -15,6 +15,7 @@ type Catalog struct {
 	domains  []string
 	services map[string]string // service name → domain
 	entries  map[typeVersion]Entry
+	queues   map[string]QueueFamily
 	signed   []SignOff
 
 	encryption map[Class]Encryption
@@ -52,7 +53,24 @@ type Entry struct {
 	Topic          string
 	Partitions     int
 	Encryption     Encryption // of the class, EncryptNone or how its bodies are kept
+
+	Compatibility      Compatibility
+	JSONSchemaApproved Approval  // who agreed to JSON Schema in place of Avro or Protobuf (spec Z11); zero for other formats
+	ServedUntil        time.Time // the version is staged and consumed at least until then (spec E5), midnight UTC; zero = no end is declared
 }
+
+// Approval records who agreed to something, and why.
+type Approval struct {
+	Who string `yaml:"who"`
+	Why string `yaml:"why"`
+}
+
+// Compatibility is what the readers and writers of one version may count on while its schema changes.
+type Compatibility string
+
+// CompatibilityFull is the one policy: old readers read what new writers write and the other way round. What does not fit needs a
+// new version (spec E5). Package events/compat checks it.
+const CompatibilityFull Compatibility = "full"
 
 // Exception records that a service of another domain may stage a type.
 type Exception struct {
@@ -162,8 +180,9 @@ func (c *Catalog) Scope(scope string) []Entry {
 }
 
 // Complete refuses entries that leave something to guess which [ParseCatalog]
-// has no default for (spec E3): consumers, a schema, what the operator does, and
-// whether personal data is agreed ("none", or who agreed to what). All are named
+// has no default for (spec E3): consumers, a schema, what the operator does,
+// whether personal data is agreed ("none", or who agreed to what), who agreed to
+// JSON Schema (spec Z11), and until when a version is served beside the next one (spec E5). All are named
 // at once. A service calls it at start-up, `journeyman events check` in CI.
 func (c *Catalog) Complete() error {
 	p := &problems{}
@@ -180,6 +199,14 @@ func (c *Catalog) Complete() error {
 		} {
 			p.check(field.ok, "message type %s v%d: %s: missing, want %s", e.Type, e.Version, field.name, field.want)
 		}
+		_, newer := c.Entry(e.Type, e.Version+1)
+		p.check(!newer || !e.ServedUntil.IsZero(), "message type %s v%d: served_until: missing, want the day until which it is served beside version %d", e.Type, e.Version, e.Version+1)
+		p.check(e.Format != FormatJSON || e.JSONSchemaApproved != (Approval{}),
+			"message type %s v%d: json_schema_approved: missing, want who agreed to JSON Schema in place of %s or %s, and why", e.Type, e.Version, FormatAvro, FormatProtobuf)
+	}
+	for _, q := range c.Queues() {
+		p.check(strings.TrimSpace(q.OperatorAction) != "", "queue %s: operator_action: missing, want what the operator does with an item in quarantine", q.Name)
+		p.check(strings.TrimSpace(q.PII) != "", `queue %s: pii: missing, want "none", or who agreed to what`, q.Name)
 	}
 	if len(p.list) > 0 {
 		return &CatalogError{Problems: p.list}
@@ -191,7 +218,7 @@ func (c *Catalog) Complete() error {
 // domains, one topic with two partition counts and a class with two ways of
 // encryption are refused, all at once.
 func Merge(catalogs ...*Catalog) (*Catalog, error) {
-	out := &Catalog{services: map[string]string{}, entries: map[typeVersion]Entry{}, encryption: map[Class]Encryption{}}
+	out := &Catalog{services: map[string]string{}, entries: map[typeVersion]Entry{}, queues: map[string]QueueFamily{}, encryption: map[Class]Encryption{}}
 	var problems []string
 	for _, c := range catalogs {
 		out.domains = append(out.domains, c.domains...)
@@ -207,6 +234,12 @@ func Merge(catalogs ...*Catalog) (*Catalog, error) {
 				problems = append(problems, fmt.Sprintf("encryption of class %s: %s in one catalog, %s in another", class, old, how))
 			}
 			out.encryption[class] = how
+		}
+		for name, q := range c.queues {
+			if _, ok := out.queues[name]; ok {
+				problems = append(problems, fmt.Sprintf("queue %s: in two catalogs, want a single owner", name))
+			}
+			out.queues[name] = q
 		}
 		for k, e := range c.entries {
 			if _, ok := out.entries[k]; ok {

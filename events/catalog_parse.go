@@ -16,7 +16,10 @@ type catalogFile struct {
 	Domains  []string          `yaml:"domains"`
 	Services map[string]string `yaml:"services"`
 	Messages []entryFile       `yaml:"messages"`
+	Queues   []queueFile       `yaml:"queues"`
 	Signed   []SignOff         `yaml:"signed_off"`
+
+	JSONSchemaApproved Approval `yaml:"json_schema_approved"` // of entries that say nothing of it
 
 	Encryption map[Class]Encryption `yaml:"encryption"`
 }
@@ -46,6 +49,10 @@ type entryFile struct {
 	PII            string      `yaml:"pii"`
 	Topic          string      `yaml:"topic"`
 	Partitions     *int        `yaml:"partitions"`
+
+	Compatibility      Compatibility `yaml:"compatibility"`
+	JSONSchemaApproved Approval      `yaml:"json_schema_approved"`
+	ServedUntil        string        `yaml:"served_until"`
 }
 
 // Limits of a catalog entry. Retry schedules are bounded (spec R5).
@@ -67,7 +74,7 @@ var topicName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`) //nolint:gochecknog
 // data.idempotencyKey (spec D2), retention by class (spec Z13), retry
 // [DefaultRetry], poisoned_after one more than the schedule's length, dlq
 // [DefaultDLQ], format json, wire envelope, for Avro and Protobuf confluent, topic [Topic], partitions [DefaultPartitions], order_scope
-// "topic" for class saga and none for others. encryption says for each class
+// "topic" for class saga and none for others, compatibility full, json_schema_approved that of the file. encryption says for each class
 // how its bodies are kept (see [Encryption]); a class that is left out is not encrypted.
 // What has no default may be left out; [Catalog.Complete] asks for it.
 func ParseCatalog(text []byte) (*Catalog, error) {
@@ -86,7 +93,7 @@ func ParseCatalog(text []byte) (*Catalog, error) {
 	if err := dec.Decode(new(catalogFile)); !errors.Is(err, io.EOF) {
 		return nil, &CatalogError{Problems: []string{"file holds more than one YAML document"}}
 	}
-	c := &Catalog{services: map[string]string{}, entries: map[typeVersion]Entry{}, encryption: map[Class]Encryption{}}
+	c := &Catalog{services: map[string]string{}, entries: map[typeVersion]Entry{}, queues: map[string]QueueFamily{}, encryption: map[Class]Encryption{}}
 	p := &problems{}
 	for class, how := range file.Encryption {
 		p.check(class.Valid(), "encryption: class %q, want one of %v", class, Classes())
@@ -103,14 +110,24 @@ func ParseCatalog(text []byte) (*Catalog, error) {
 		p.check(slices.Contains(c.domains, domain), "services: %q is of domain %q, which is not in domains", service, domain)
 		c.services[service] = domain
 	}
-	p.check(len(file.Messages) > 0, "messages: none")
+	p.check(len(file.Messages)+len(file.Queues) > 0, "messages: none")
+	p.check((file.JSONSchemaApproved.Who == "") == (file.JSONSchemaApproved.Why == ""), "json_schema_approved: want who and why")
 	for i, f := range file.Messages {
+		if f.JSONSchemaApproved == (Approval{}) && (f.Format == "" || f.Format == FormatJSON) {
+			f.JSONSchemaApproved = file.JSONSchemaApproved
+		}
 		e := f.entry(p, i, c)
 		k := typeVersion{e.Type, e.Version}
 		if _, twice := c.entries[k]; twice {
 			p.add("message type %s v%d: twice in the catalog", e.Type, e.Version)
 		}
 		c.entries[k] = e
+	}
+	for i, f := range file.Queues {
+		q := f.family(p, i, c)
+		_, twice := c.queues[q.Name]
+		p.check(!twice, "queue %s: twice in the catalog", q.Name)
+		c.queues[q.Name] = q
 	}
 	for i, s := range file.Signed {
 		p.check(s.Type != "" && s.Change != "" && s.Reason != "" && s.ApprovedBy != "", "signed_off[%d]: want type, change, reason and approved_by", i)
@@ -144,6 +161,7 @@ func (f entryFile) entry(p *problems, i int, c *Catalog) Entry {
 		Consumers: f.Consumers, Exceptions: f.Exceptions, PartitionKey: f.PartitionKey, IdempotencyKey: f.IdempotencyKey,
 		Financial: f.Financial, Format: f.Format, Wire: f.Wire, Schema: f.Schema, Message: f.Message, DLQ: f.DLQ, OperatorAction: f.OperatorAction, PII: f.PII,
 		Topic: f.Topic, Partitions: or(f.Partitions, DefaultPartitions), Retry: DefaultRetry(), OrderScope: f.OrderScope,
+		Compatibility: f.Compatibility, JSONSchemaApproved: f.JSONSchemaApproved,
 	}
 	who := fmt.Sprintf("messages[%d]", i)
 	if e.Type != "" {
@@ -157,6 +175,7 @@ func (f entryFile) entry(p *problems, i int, c *Catalog) Entry {
 	}
 	setDefault(&e.IdempotencyKey, DedupMessageID)
 	setDefault(&e.DLQ, DefaultDLQ)
+	setDefault(&e.Compatibility, CompatibilityFull)
 	setDefault(&e.Format, FormatJSON)
 	setDefault(&e.Wire, e.Format.wire())
 	setDefault(&e.Topic, Topic(e.Type, e.Version))
@@ -183,6 +202,14 @@ func (f entryFile) entry(p *problems, i int, c *Catalog) Entry {
 	wrong(slices.Contains([]Format{FormatJSON, FormatAvro, FormatProtobuf}, e.Format), "format %q, want %s, %s or %s", e.Format, FormatJSON, FormatAvro, FormatProtobuf)
 	wrong(e.Wire == WireConfluent || e.Wire == WireEnvelope && e.Format == FormatJSON, "wire %q, want %s, or %s with format %s", e.Wire, WireConfluent, WireEnvelope, FormatJSON)
 	wrong(e.Wire != WireConfluent || e.Schema != nil, "schema: missing, want one: wire %s names it in each message", WireConfluent)
+	wrong(e.Compatibility == CompatibilityFull, "compatibility %q, want %s: what breaks a reader or writer of a version is a new version", e.Compatibility, CompatibilityFull)
+	wrong(e.Format == FormatJSON || e.JSONSchemaApproved == (Approval{}), "json_schema_approved: want none with format %s", e.Format)
+	wrong((e.JSONSchemaApproved.Who == "") == (e.JSONSchemaApproved.Why == ""), "json_schema_approved: want who and why")
+	if f.ServedUntil != "" {
+		var err error
+		e.ServedUntil, err = time.Parse(time.DateOnly, f.ServedUntil)
+		wrong(err == nil, "served_until %q, want a day such as 2027-06-30", f.ServedUntil)
+	}
 	wrong(e.Message == "" || e.Format == FormatProtobuf, "message %q, want none: only format %s has it", e.Message, FormatProtobuf)
 	wrong(e.OrderScope == "" || topicName.MatchString(e.OrderScope) && len(e.OrderScope) <= maxName, "order_scope %q, want %q or a name of up to %d of a-z, 0-9, '.', '_', '-'", e.OrderScope, scopeOfTopic, maxName)
 	wrong(e.OrderScope == "" || e.Class.Ordered(), "order_scope %q, want none: class %s promises no order", e.OrderScope, e.Class)
@@ -197,17 +224,22 @@ func (f entryFile) entry(p *problems, i int, c *Catalog) Entry {
 		wrong(x.Producer != "" && x.Reason != "" && x.ApprovedBy != "", "exceptions: want producer, reason and approved_by in each")
 	}
 	if f.Retry != nil {
-		e.Retry = nil
-		wrong(len(*f.Retry) <= maxRetries, "retry: %d delays, want at most %d", len(*f.Retry), maxRetries)
-		for _, s := range *f.Retry {
-			d, err := time.ParseDuration(s)
-			wrong(err == nil && d > 0 && d <= maxRetryDelay, "retry: %q, want a duration above 0 and up to %v", s, maxRetryDelay)
-			e.Retry = append(e.Retry, d)
-		}
+		e.Retry = schedule(*f.Retry, wrong)
 	}
 	e.PoisonedAfter = or(f.PoisonedAfter, len(e.Retry)+1)
 	wrong(e.PoisonedAfter >= 1 && e.PoisonedAfter <= len(e.Retry)+1, "poisoned_after %d, want 1 to %d, one more than the delays of retry", e.PoisonedAfter, len(e.Retry)+1)
 	return e
+}
+
+// schedule reads the delays of a retry schedule, which is bounded (spec R5).
+func schedule(texts []string, wrong func(ok bool, format string, args ...any)) (delays []time.Duration) {
+	wrong(len(texts) <= maxRetries, "retry: %d delays, want at most %d", len(texts), maxRetries)
+	for _, s := range texts {
+		d, err := time.ParseDuration(s)
+		wrong(err == nil && d > 0 && d <= maxRetryDelay, "retry: %q, want a duration above 0 and up to %v", s, maxRetryDelay)
+		delays = append(delays, d)
+	}
+	return delays
 }
 
 // wire is how bodies of a format travel where the entry does not say.

@@ -66,7 +66,7 @@ func TestParseCatalog_Defaults(t *testing.T) {
 	want := events.Entry{
 		Type: "tour.booking.confirmed", Version: 1, Kind: events.KindEvent, Class: events.ClassDomain, Owner: "tour",
 		Producers: []string{"tour-workers", "payment-workers"}, Consumers: []string{"booking-view"}, PartitionKey: "businessKey", IdempotencyKey: events.DedupMessageID,
-		RetentionDays: 365, Retry: events.DefaultRetry(), PoisonedAfter: 7, DLQ: events.DefaultDLQ, Topic: "tour.booking.confirmed.v1", Partitions: 4,
+		RetentionDays: 365, Retry: events.DefaultRetry(), PoisonedAfter: 7, DLQ: events.DefaultDLQ, Topic: "tour.booking.confirmed.v1", Partitions: 4, Compatibility: events.CompatibilityFull,
 		Format: events.FormatJSON, Wire: events.WireEnvelope,
 	}
 	if !ok {
@@ -233,12 +233,60 @@ func TestParseCatalog_Classes_E4(t *testing.T) {
 func TestCatalog_Complete_E3(t *testing.T) {
 	t.Parallel()
 	err := parse(t, `messages: [{type: platform.a.done, class: domain, owner: platform, producers: [a]}]`).Complete()
-	for _, want := range []string{"consumers", "schema", "operator_action", "pii"} {
+	for _, want := range []string{"consumers", "schema", "operator_action", "pii", "json_schema_approved"} {
 		if err == nil || !strings.Contains(err.Error(), "platform.a.done v1: "+want+": missing") {
 			t.Errorf("got %v, want it to name %s", err, want)
 		}
 	}
-	if err := parse(t, `messages: [{type: platform.a.done, class: domain, owner: platform, producers: [a], consumers: [b], schema: {type: object}, operator_action: redrive, pii: none}]`).Complete(); err != nil {
+	if err := parse(t, `messages: [{type: platform.a.done, class: domain, owner: platform, producers: [a], consumers: [b], schema: {type: object}, operator_action: redrive, pii: none, json_schema_approved: {who: ada, why: trial}}]`).Complete(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A JSON Schema is agreed to by somebody (spec Z11), a version that has a successor says how long it is served (spec E5), and queue
+// families are named as message types are (spec E3).
+func TestCatalog_Approval_Served_Queues_E3_E5(t *testing.T) {
+	t.Parallel()
+	entry := "type: platform.a.done, class: domain, owner: platform, producers: [a], consumers: [b], schema: {type: object}, operator_action: redrive, pii: none"
+	queue := "queues: [{name: quotes, owner: platform, producers: [a], consumers: [b], retry: [1s], operator_action: redrive, pii: none}]\n"
+	head := "json_schema_approved: {who: ada, why: trial}\n" + queue + "messages:\n"
+	c := parse(t, head+"  - {"+entry+", served_until: 2027-06-30}\n  - {"+entry+", version: 2, json_schema_approved: {who: bob, why: speed}}\n")
+	if err := c.Complete(); err != nil {
+		t.Error(err)
+	}
+	e, _ := c.Entry("platform.a.done", 1)
+	if e.JSONSchemaApproved.Who != "ada" || e.ServedUntil != time.Date(2027, 6, 30, 0, 0, 0, 0, time.UTC) || e.Compatibility != events.CompatibilityFull {
+		t.Errorf("got %+v", e)
+	}
+	if e, _ := c.Entry("platform.a.done", 2); e.JSONSchemaApproved.Who != "bob" {
+		t.Errorf("version 2 was agreed to by %q", e.JSONSchemaApproved.Who)
+	}
+	if q, ok := c.Queue("quotes"); !ok || q.PoisonedAfter != 2 || q.Class != events.ClassOperational {
+		t.Errorf("queue %+v, %v", q, ok)
+	}
+	for text, want := range map[string]string{
+		"  - {" + entry + "}\n  - {" + entry + ", version: 2}\n": "v1: served_until: missing, want the day until which it is served beside version 2",
+	} {
+		if err := parse(t, head+text).Complete(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		head + "  - {" + entry + ", served_until: soon}\n":                                            `served_until "soon"`,
+		head + "  - {" + entry + ", compatibility: none}\n":                                           `compatibility "none", want full`,
+		head + "  - {" + entry + ", json_schema_approved: {who: ada}}\n":                              "json_schema_approved: want who and why",
+		"messages: [{" + entry + ", format: avro, json_schema_approved: {who: ada, why: x}}]":         "json_schema_approved: want none with format avro",
+		"queues: [{name: Quotes, class: odd, owner: nobody, retry: [1y], poisoned_after: 9}]":         `queue Quotes: name "Quotes"`,
+		"queues: [{name: q, owner: platform, producers: [a], consumers: [b], retry: [1y]}]":           `retry: "1y"`,
+		"queues: [{name: q, owner: tour, producers: [a], consumers: [b]}]":                            `owner "tour", want a domain`,
+		"queues: [{name: q, owner: platform}]":                                                        "consumers: none",
+		queue[:len(queue)-2] + ", {name: quotes, owner: platform, producers: [a], consumers: [b]}]\n": "queue quotes: twice",
+	} {
+		if _, err := events.ParseCatalog([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.70s: got %v, want %q", text, err, want)
+		}
+	}
+	if _, err := events.Merge(parse(t, queue), parse(t, queue)); err == nil || !strings.Contains(err.Error(), "queue quotes: in two catalogs") {
+		t.Errorf("one queue in two catalogs: %v", err)
 	}
 }

@@ -21,8 +21,10 @@ type Effects struct {
 	AnswersParked  []Command   `json:"answers_parked"`
 	OtherCommands  []Command   `json:"other_commands"` // starts, cancels, resolves that were not acknowledged
 	Unknown        []Operation `json:"unknown_results"`
-	Orphans        []Operation `json:"orphans"` // proved and open, and parked
-	Revoked        []Operation `json:"revoked"` // newest first
+	Orphans        []Operation `json:"orphans"`    // proved and open, and parked
+	Revoked        []Operation `json:"revoked"`    // newest first
+	Asked          []Operation `json:"late_asked"` // calls that were not seen: it is asked again whether they landed late
+	AsksOver       []Operation `json:"late_open"`  // the same, asked no more: that they land cannot be ruled out
 	UndoRunning    []Step      `json:"undo_running"`
 	UndoStuck      []Step      `json:"undo_stuck"`
 	UndoParked     []Step      `json:"undo_parked"` // left to a person
@@ -43,6 +45,8 @@ type EffectCounts struct {
 	OrphansParked       int64         `json:"orphans_parked"`
 	Revoked             int64         `json:"revoked"`        // undo came before they did anything
 	EffectsUndone       int64         `json:"effects_undone"` // for the time that operations are kept
+	LateAsked           int64         `json:"late_asked"`
+	LateOpen            int64         `json:"late_open"`
 	UndoRunning         int64         `json:"undo_running"`
 	UndoStuck           int64         `json:"undo_stuck"`
 	UndoParked          int64         `json:"undo_parked"`
@@ -83,12 +87,13 @@ func (d *Desk) readEffects(ctx context.Context, tx pgx.Tx, limit int, e *Effects
 	c := &e.Counts
 	err := tx.QueryRow(ctx, d.sql.countEffects, d.cfg.Cluster).Scan(&e.At, &c.AnswersPending, &c.OldestAnswerSeconds, &c.AnswersGone, &c.AnswersParked,
 		&c.OtherCommands, &c.OtherCommandsParked, &c.UnknownResults, &c.OrphansProved, &c.OrphansUndone, &c.OrphansParked, &c.Revoked, &c.EffectsUndone,
+		&c.LateAsked, &c.LateOpen,
 		&c.UndoRunning, &c.UndoStuck, &c.UndoParked)
 	if err != nil {
 		return err
 	}
 	c.OldestAnswer = time.Duration(c.OldestAnswerSeconds * float64(time.Second))
-	var errs [10]error
+	var errs [12]error
 	e.AnswersPending, errs[0] = listCommands(ctx, tx, d.sql.listCommands, d.cfg.Cluster, true, "pending", limit)
 	e.AnswersGone, errs[1] = listCommands(ctx, tx, d.sql.listCommands, d.cfg.Cluster, true, "gone", limit)
 	e.AnswersParked, errs[2] = listCommands(ctx, tx, d.sql.listCommands, d.cfg.Cluster, true, "parked", limit)
@@ -99,6 +104,8 @@ func (d *Desk) readEffects(ctx context.Context, tx pgx.Tx, limit int, e *Effects
 	e.UndoRunning, errs[7] = listSteps(ctx, tx, d.sql.listEffectSteps, "running", limit)
 	e.UndoStuck, errs[8] = listSteps(ctx, tx, d.sql.listEffectSteps, "stuck", limit)
 	e.UndoParked, errs[9] = listSteps(ctx, tx, d.sql.listEffectSteps, "parked", limit)
+	e.Asked, errs[10] = listOperations(ctx, tx, d.sql.asked, limit)
+	e.AsksOver, errs[11] = listOperations(ctx, tx, d.sql.asksOver, limit)
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}

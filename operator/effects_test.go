@@ -54,13 +54,16 @@ func TestEffects(t *testing.T) {
 	rig.Operation("r2", "", `state = 'revoked', class = 'SUCCESS', undone_at = {{schema}}.now()`)
 	rig.Operation("r3", "", `state = 'revoked', class = 'SUCCESS'`) // its undo runs
 
+	rig.Operation("l1", "", `state = 'revoked', ask_at = {{schema}}.now() + interval '1 h', undone_at = {{schema}}.now(), asked = 2`)
+	rig.Operation("l2", "", `state = 'revoked', asks_over_at = {{schema}}.now(), undone_at = {{schema}}.now()`)
+
 	e, err := d.Effects(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := operator.EffectCounts{
 		AnswersPending: 1, AnswersGone: 1, AnswersParked: 1, OtherCommands: 2, OtherCommandsParked: 1, UnknownResults: 2,
-		OrphansProved: 1, OrphansUndone: 1, OrphansParked: 1, Revoked: 1, EffectsUndone: 1, UndoRunning: 1, UndoStuck: 1, UndoParked: 1,
+		OrphansProved: 1, OrphansUndone: 1, OrphansParked: 1, Revoked: 1, EffectsUndone: 3, LateAsked: 1, LateOpen: 1, UndoRunning: 1, UndoStuck: 1, UndoParked: 1,
 	}
 	if diff := cmp.Diff(want, e.Counts, cmpopts.IgnoreFields(operator.EffectCounts{}, "OldestAnswer", "OldestAnswerSeconds")); diff != "" {
 		t.Errorf("counts: -want +got\n%s", diff)
@@ -76,9 +79,12 @@ func TestEffects(t *testing.T) {
 	}
 	var lists []int
 	lists = append(lists, len(e.AnswersPending), len(e.AnswersGone), len(e.AnswersParked), len(e.OtherCommands), len(e.Unknown), len(e.Orphans), len(e.Revoked),
-		len(e.UndoRunning), len(e.UndoStuck), len(e.UndoParked))
-	if diff := cmp.Diff([]int{1, 1, 1, 2, 2, 2, 1, 1, 1, 1}, lists); diff != "" {
+		len(e.UndoRunning), len(e.UndoStuck), len(e.UndoParked), len(e.Asked), len(e.AsksOver))
+	if diff := cmp.Diff([]int{1, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1, 1}, lists); diff != "" {
 		t.Errorf("lengths of lists: -want +got\n%s", diff)
+	}
+	if a, o := e.Asked, e.AsksOver; len(a) == 1 && len(o) == 1 && (a[0].OperationID != "l1" || a[0].Asked != 2 || a[0].AskAt == nil || o[0].OperationID != "l2" || o[0].AsksOverAt == nil) {
+		t.Errorf("asked: %+v, asked no more: %+v", a[0], o[0])
 	}
 	if c := e.AnswersPending[0]; c.SagaID != "op_given" || c.JobType != "job.type" || c.OperationID != "op_given:flight" {
 		t.Errorf("pending answer: %+v, want its saga and job type", c)

@@ -37,6 +37,9 @@ type Operation struct {
 	UndoneAt           *time.Time `json:"undone_at"`
 	OrphanedAt         *time.Time `json:"orphaned_at"`
 	LeaseUntil         *time.Time `json:"lease_until"`
+	Asked              int        `json:"asked"`        // times the other system said again that it had not seen the call
+	AskAt              *time.Time `json:"ask_at"`       // when it is asked next whether the call landed late
+	AsksOverAt         *time.Time `json:"asks_over_at"` // since when it is asked no more: that the call lands cannot be ruled out
 }
 
 // into gives the targets of operationColumns.
@@ -44,7 +47,7 @@ func (o *Operation) into() []any {
 	return []any{
 		&o.OperationID, &o.Tenant, &o.BusinessKey, &o.JobType, &o.SagaID, &o.State, &o.Effect, &o.Class, &o.Reason, &o.Code, &o.Message,
 		&o.Attempts, &o.Policy, &o.Orphan, &o.Cluster, &o.JobKey, &o.ProcessInstanceKey, &o.ElementInstanceKey, &o.ElementID,
-		&o.CreatedAt, &o.CalledAt, &o.SettledAt, &o.AnsweredAt, &o.RetriedAt, &o.UndoneAt, &o.OrphanedAt, &o.LeaseUntil,
+		&o.CreatedAt, &o.CalledAt, &o.SettledAt, &o.AnsweredAt, &o.RetriedAt, &o.UndoneAt, &o.OrphanedAt, &o.LeaseUntil, &o.Asked, &o.AskAt, &o.AsksOverAt,
 	}
 }
 

@@ -9,6 +9,7 @@ type queries struct {
 	sagaOperations, sagaEvents, sagaCommands, sagaAudit                          string
 	incidentContext, operationsByID                                              string
 	countEffects, listCommands, unknown, orphans, revoked, listEffectSteps, risk string
+	asked, asksOver                                                              string
 	lockAudit, insertAudit, moveHead, listAudit, oneAudit, readHead, allAudit    string
 	insertRetry, readRetry, retries, resolvePending                              string
 }
@@ -41,10 +42,10 @@ const stepSource = `{{schema}}.saga_step t LEFT JOIN {{schema}}.operation u ON u
 
 const operationColumns = `o.operation_id, o.tenant, o.business_key, o.job_type, o.saga_id, o.state, o.effect, o.class, o.reason, o.code, o.message,
 	o.attempts, o.policy, o.orphan, o.cluster, o.job_key, o.process_instance_key, o.element_instance_key, o.element_id,
-	o.created_at, o.called_at, o.settled_at, o.answered_at, o.retried_at, o.undone_at, o.orphaned_at, o.lease_until`
+	o.created_at, o.called_at, o.settled_at, o.answered_at, o.retried_at, o.undone_at, o.orphaned_at, o.lease_until, o.asked, o.ask_at, o.asks_over_at`
 
-// As dedup counts them: the other system may have acted, and nobody can say. Or it stayed unknown past its SLA.
-const isUnknown = `((o.state = 'calling' AND o.reason = 'unknown') OR (o.state = 'done' AND o.effect = 'maybe'))`
+// As dedup counts them: the other system may have acted, and nobody can say. Or it stayed unknown past its SLA. Index operation_unknown.
+const isUnknown = `(o.effect = 'maybe' AND ((o.state = 'calling' AND o.reason = 'unknown') OR o.state = 'done'))`
 
 // Effects that stand although nobody wants them, or whose undo runs: by index saga_step_undo what has a state of its own, by
 // saga_open what still waits in sagas that gave up. (A completed saga's effects stay open for good and are not looked at.)
@@ -56,6 +57,13 @@ const unwanted = `(SELECT t.* FROM {{schema}}.saga_step t WHERE t.undo_state IN 
 // Undo came before anything had happened, so nothing was undone and nothing will happen. (Index operation_revoked.) An
 // operation that had succeeded is revoked too when it is undone; that is counted as undone.
 const isRevoked = `(o.state = 'revoked' AND o.undone_at IS NULL AND o.class <> 'SUCCESS')`
+
+// Calls that the other system had not seen when their undo asked: it is asked again whether they landed late, or it is asked no more.
+// Bounds on both sides, as a table without statistics is read through otherwise. Indexes operation_ask, operation_asks_over.
+const (
+	isAsked    = `o.ask_at BETWEEN '-infinity' AND 'infinity'`
+	isAsksOver = `o.asks_over_at BETWEEN '-infinity' AND 'infinity'`
+)
 
 const isAnswer = `c.kind IN ('complete', 'fail', 'throw')`
 
@@ -80,8 +88,8 @@ func render(schema string) queries {
 		// Index saga_step_saga.
 		sagaSteps: r(`SELECT ` + stepColumns + ` FROM ` + stepSource + ` WHERE t.saga_id = $1 ORDER BY t.commit_order, t.committed_at, t.operation_id`),
 
-		// Index operation_saga.
-		sagaOperations: r(`SELECT ` + operationColumns + ` FROM {{schema}}.operation o WHERE o.saga_id = $1 ORDER BY o.created_at`),
+		// Index operation_saga. Its condition is repeated, here and below: of a parameter alone the planner does not know that it holds.
+		sagaOperations: r(`SELECT ` + operationColumns + ` FROM {{schema}}.operation o WHERE o.saga_id = $1 AND o.saga_id <> '' ORDER BY o.created_at`),
 		// The log has no index by key: the days of the saga's life bound what is read. The outbox is read by shard (primary key).
 		sagaEvents: r(`SELECT e.logged_at, e.type, e.version, e.seq, e.operation_id, e.event_id::text, 'published'
 				FROM {{schema}}.event_log e WHERE e.logged_at BETWEEN $4 AND coalesce($5::timestamptz, {{schema}}.now()) + interval '1 hour'
@@ -92,19 +100,19 @@ func render(schema string) queries {
 				FROM {{schema}}.outbox_parked e WHERE e.business_key = $1 AND (e.operation_id = $3 OR starts_with(e.operation_id, $3 || ':'))`),
 		// Index zeebe_command_operation, by the operations of the saga.
 		sagaCommands: r(`SELECT ` + commandColumns + ` FROM {{schema}}.zeebe_command c LEFT JOIN {{schema}}.operation o ON o.operation_id = c.operation_id
-			WHERE c.cluster = $1 AND (c.operation_id = $2 OR c.operation_id IN (SELECT p.operation_id FROM {{schema}}.operation p WHERE p.saga_id = $2)) ORDER BY c.id`),
+			WHERE c.cluster = $1 AND (c.operation_id = $2 OR c.operation_id IN (SELECT p.operation_id FROM {{schema}}.operation p WHERE p.saga_id = $2 AND p.saga_id <> '')) ORDER BY c.id`),
 		// Acts of people are few. $3 = the saga as a target.
 		sagaAudit: r(`SELECT ` + auditColumns + ` FROM {{schema}}.operator_audit a
 			WHERE a.before ->> 'cluster' = $1 AND a.before ->> 'process_instance_key' = $2 OR a.target = $3 ORDER BY a.seq`),
 
 		// Which operation and saga stand behind an incident: by element instance, else by job, and the saga by its process instance.
-		// Indexes operation_instance, saga_open.
+		// Indexes operation_instance, saga_instance.
 		incidentContext: r(`SELECT i.n, coalesce(o.operation_id, ''), coalesce(s.id, ''), coalesce(s.type, ''), coalesce(s.business_key, ''), coalesce(s.state, '')
 			FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[]) i (n, process_instance_key, element_instance_key, job_key)
-			LEFT JOIN LATERAL (SELECT x.operation_id, x.saga_id FROM {{schema}}.operation x WHERE x.cluster = $1 AND x.process_instance_key = i.process_instance_key
+			LEFT JOIN LATERAL (SELECT x.operation_id, x.saga_id FROM {{schema}}.operation x WHERE x.cluster = $1 AND x.process_instance_key = i.process_instance_key AND x.process_instance_key <> 0
 				AND (x.element_instance_key = i.element_instance_key OR (x.job_key = i.job_key AND i.job_key <> 0))
 				ORDER BY x.created_at DESC LIMIT 1) o ON true
-			LEFT JOIN LATERAL (SELECT y.saga_id FROM {{schema}}.operation y WHERE y.cluster = $1 AND y.process_instance_key = i.process_instance_key
+			LEFT JOIN LATERAL (SELECT y.saga_id FROM {{schema}}.operation y WHERE y.cluster = $1 AND y.process_instance_key = i.process_instance_key AND y.process_instance_key <> 0
 				AND y.saga_id <> '' LIMIT 1) p ON true
 			LEFT JOIN {{schema}}.saga g ON g.closed_at IS NULL AND g.cluster = $1 AND g.process_instance_key = i.process_instance_key
 			LEFT JOIN {{schema}}.saga s ON s.id = coalesce(nullif(o.saga_id, ''), p.saga_id, g.id)`),
@@ -119,15 +127,18 @@ func render(schema string) queries {
 				FROM {{schema}}.zeebe_command c WHERE c.cluster = $1) c,
 			(SELECT (SELECT count(*) FROM {{schema}}.operation o WHERE ` + isUnknown + `),
 				count(*) FILTER (WHERE o.orphan = 'open'), count(*) FILTER (WHERE o.orphan = 'undone'), count(*) FILTER (WHERE o.orphan = 'parked'),
-				(SELECT count(*) FROM {{schema}}.operation o WHERE ` + isRevoked + `), (SELECT count(*) FROM {{schema}}.operation o WHERE o.state = 'revoked' AND o.undone_at IS NOT NULL)
+				(SELECT count(*) FROM {{schema}}.operation o WHERE ` + isRevoked + `), (SELECT count(*) FROM {{schema}}.operation o WHERE o.state = 'revoked' AND o.undone_at IS NOT NULL),
+				(SELECT count(*) FROM {{schema}}.operation o WHERE ` + isAsked + `), (SELECT count(*) FROM {{schema}}.operation o WHERE ` + isAsksOver + `)
 				FROM {{schema}}.operation o WHERE o.orphan <> '') o,
 			(SELECT count(*) FILTER (WHERE s.stands = 'running'), count(*) FILTER (WHERE s.stands = 'stuck'), count(*) FILTER (WHERE s.stands = 'parked')
 				FROM (SELECT ` + undoState + ` AS stands FROM ` + unwanted + `) s) t`),
 		listCommands: r(`SELECT ` + commandColumns + ` FROM {{schema}}.zeebe_command c LEFT JOIN {{schema}}.operation o ON o.operation_id = c.operation_id
 			WHERE c.cluster = $1 AND ` + isAnswer + ` = $2 AND ($3 = '' OR c.state = $3) ORDER BY c.id LIMIT $4`),
-		unknown: r(`SELECT ` + operationColumns + ` FROM {{schema}}.operation o WHERE ` + isUnknown + ` ORDER BY o.created_at LIMIT $1`),
-		orphans: r(`SELECT ` + operationColumns + ` FROM {{schema}}.operation o WHERE o.orphan IN ('open', 'parked') ORDER BY o.orphaned_at LIMIT $1`),
-		revoked: r(`SELECT ` + operationColumns + ` FROM {{schema}}.operation o WHERE ` + isRevoked + ` ORDER BY o.created_at DESC LIMIT $1`),
+		unknown:  r(`SELECT ` + operationColumns + ` FROM {{schema}}.operation o WHERE ` + isUnknown + ` ORDER BY o.created_at LIMIT $1`),
+		orphans:  r(`SELECT ` + operationColumns + ` FROM {{schema}}.operation o WHERE o.orphan IN ('open', 'parked') ORDER BY o.orphaned_at LIMIT $1`),
+		revoked:  r(`SELECT ` + operationColumns + ` FROM {{schema}}.operation o WHERE ` + isRevoked + ` ORDER BY o.created_at DESC LIMIT $1`),
+		asked:    r(`SELECT ` + operationColumns + ` FROM {{schema}}.operation o WHERE ` + isAsked + ` ORDER BY o.ask_at LIMIT $1`),
+		asksOver: r(`SELECT ` + operationColumns + ` FROM {{schema}}.operation o WHERE ` + isAsksOver + ` ORDER BY o.asks_over_at LIMIT $1`),
 		listEffectSteps: r(`SELECT ` + stepColumns + ` FROM ` + unwanted + `
 			WHERE ` + undoState + ` = $1 ORDER BY t.committed_at LIMIT $2`),
 		// Effects that stand although their saga gave up, whatever waits to undo them.

@@ -123,6 +123,7 @@ func (d *Desk) operationMoments(ctx context.Context, s Saga) ([]Moment, error) {
 		add(o.AnsweredAt, "answer acknowledged", "", "")
 		add(o.RetriedAt, "run again after an operator's retry", "", "")
 		add(o.UndoneAt, "effect undone", "", "")
+		add(o.AsksOverAt, "asked no more", fmt.Sprintf("the other system said %d times more that it had not seen the call; that it lands cannot be ruled out", o.Asked), levelWarn)
 		if o.Orphan != "" {
 			level := levelBad
 			if o.Orphan == "undone" {

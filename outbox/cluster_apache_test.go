@@ -9,8 +9,11 @@ import (
 	"github.com/vitrip/journeyman/events"
 )
 
-// brokers gives the address of a real Apache Kafka that all tests share, and a prefix of the test's own.
-func brokers(t *testing.T) (addrs []string, prefix string) {
+// transports is a real Apache Kafka that all tests share.
+func transports() []transport { return []transport{{"kafka", serveKafka, dial}} }
+
+// serveKafka gives its address, and a prefix of the test's own.
+func serveKafka(t *testing.T) (addrs []string, prefix string) {
 	t.Helper()
 	addr := os.Getenv("JOURNEYMAN_TEST_KAFKA")
 	if addr == "" {

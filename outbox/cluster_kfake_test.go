@@ -3,14 +3,23 @@
 package outbox_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/vitrip/journeyman/events/eventstest"
+	"github.com/vitrip/journeyman/events/nats"
 )
 
-// brokers gives the addresses of an empty Kafka cluster and the prefix under
-// which the test's topics and groups live there. With the build tag kafka it is a real one.
-func brokers(t *testing.T) (addrs []string, prefix string) {
+// transports are those that the tests run over: each with a broker in this process, one a test. With the build tag kafka it is a real Kafka alone.
+func transports() []transport {
+	return []transport{{"kafka", serveKafka, dial}, {"nats", serveNATS, dialNATS}}
+}
+
+func serveKafka(t *testing.T) (addrs []string, prefix string) {
 	t.Helper()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
@@ -18,4 +27,26 @@ func brokers(t *testing.T) (addrs []string, prefix string) {
 	}
 	t.Cleanup(cluster.Close)
 	return cluster.ListenAddrs(), ""
+}
+
+func serveNATS(t *testing.T) (addrs []string, prefix string) {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("NATS server is not ready")
+	}
+	return []string{s.ClientURL()}, ""
+}
+
+func dialNATS(addrs []string, prefix string) (eventstest.Broker, func() error, error) {
+	c, err := nats.New(nats.Config{URL: strings.Join(addrs, ",")})
+	if err != nil {
+		return eventstest.Broker{}, nil, err
+	}
+	return eventstest.Shared(eventstest.Broker{Publisher: c, Subscriber: c, Admin: c}, prefix), c.Close, nil
 }

@@ -35,7 +35,7 @@ func (r *Relay) logged(ctx context.Context, fn func(context.Context) error) erro
 	return err
 }
 
-// keepLog makes and drops days of the event log once an hour, and when a day had to be made on demand.
+// keepLog makes, drops and indexes days of the event log once an hour, and when a day had to be made on demand.
 // Every relay tries, one of them does it.
 func (r *Relay) keepLog(ctx context.Context) {
 	tick := time.NewTicker(time.Hour)
@@ -43,7 +43,7 @@ func (r *Relay) keepLog(ctx context.Context) {
 	for {
 		err := r.days(ctx, false)
 		if err == nil {
-			err = r.dropDays(ctx, false)
+			err = errors.Join(r.dropDays(ctx, false), r.indexDays(ctx))
 		}
 		if err != nil && ctx.Err() == nil {
 			r.cfg.Log.Warn().Err(err).Msg("outbox relay: event log days")

@@ -1,9 +1,6 @@
 package outbox
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // floors lets scans start behind the dead entries of deleted rows. A floor is
 // an id at and below which no row of the shard can appear any more; it is an
@@ -11,39 +8,43 @@ import (
 //
 // How an id is known to be decided, whatever commits late:
 //
-//  1. a scan saw ids up to top;
-//  2. after it, a transaction of our own draws xid h. Every id up to top was
+//  1. with each scan the last id drawn is read, top;
+//  2. the delete that follows draws an xid of its own, h. Every id up to top was
 //     drawn before, and its transaction had drawn its xid before the id (path
 //     rule 21), so all of these xids are below h. The snapshot's xmax would not
 //     do: it is bounded by finished transactions, and a running one can be above it;
-//  3. once a snapshot's xmin has reached h, all of them have ended. In any later
-//     scan a row up to top is either visible or will never be, so the floor is
-//     top or just below the smallest id seen.
+//  3. once the xmin of a scan's snapshot has reached h, all of them have ended,
+//     and that scan and later ones see every row up to top there will ever be.
 //
-// Floors are forgotten every minute and when a shard changes hands.
+// So behind a scan a shard's floor is just below the first row seen, and behind
+// the delete of the shard's first rows it is the last of them: the next scan
+// crosses no entry of a row that the relay deleted.
+//
+// Floors are forgotten every minute, when a shard changes hands, after a failed
+// pass and when ids go back: a server that crashed or was restored may show rows
+// again whose delete was not on its disk, and draw ids again.
 type floors struct {
 	known   map[int16]floor
-	top     int64 // highest id seen; asked is the value step 2 was done for
-	asked   int64
+	top     int64 // last id drawn before the last scan
+	asked   int64 // what step 2 was done for, with horizon; 0 means that none is open
 	horizon int64
-	decided int64
-	next    time.Time
-	since   int // rows seen since the horizon was last asked for
-	forget  time.Time
+	decided int64 // every id up to it is decided as of the last scan
+	until   time.Time
 }
 
 type floor struct{ fence, id int64 }
 
-const (
-	floorEvery  = time.Second
-	floorRows   = 2000 // a backlog leaves dead entries faster than a second goes by
-	floorForget = time.Minute
-)
+const floorForget = time.Minute
 
+// forget starts from nothing.
+func (f *floors) forget() {
+	*f = floors{known: map[int16]floor{}, until: time.Now().Add(floorForget)}
+}
+
+// of gives where to start in each shard of list.
 func (f *floors) of(list []int16, leases map[int16]lease) []int64 {
-	now := time.Now()
-	if now.After(f.forget) {
-		f.known, f.forget = map[int16]floor{}, now.Add(floorForget)
+	if time.Now().After(f.until) {
+		f.forget()
 	}
 	ids := make([]int64, len(list))
 	for i, s := range list {
@@ -56,51 +57,59 @@ func (f *floors) of(list []int16, leases map[int16]lease) []int64 {
 	return ids
 }
 
-// learn takes what a scan has seen. complete means that no limit cut it off, so that shards without rows are empty.
-func (f *floors) learn(ctx context.Context, r *Relay, list []int16, rows []staged, complete bool) error {
-	if f.decided > 0 {
-		lowest := map[int16]int64{}
-		for _, row := range rows {
-			if _, seen := lowest[row.shard]; !seen {
-				lowest[row.shard] = row.id
-			}
-		}
-		for _, s := range list {
-			low, seen := lowest[s]
-			l := f.known[s]
-			switch {
-			case seen:
-				l.id = max(l.id, min(f.decided, low-1))
-			case complete:
-				l.id = max(l.id, f.decided)
-			}
-			f.known[s] = l
-		}
-		f.decided = 0
+// scanned takes what was read with a scan of the shards in list: the last id drawn and the xmin of its snapshot, both from just before,
+// and its rows. complete means that no limit cut it off, so that shards without rows are empty.
+func (f *floors) scanned(top, xmin int64, list []int16, rows []*staged, complete bool) {
+	if top < f.top {
+		f.forget() // the shards learn their fence anew at the next scan
+		return
 	}
-	for _, row := range rows {
-		f.top = max(f.top, row.id)
-	}
-	f.since += len(rows)
-	if now := time.Now(); now.Before(f.next) && f.since < floorRows || f.top == f.asked && f.horizon == 0 {
-		return nil
-	}
-	f.next, f.since = time.Now().Add(floorEvery), 0
-	var xid, xmin int64
-	if err := r.db.QueryRow(ctx, r.sql.horizon).Scan(&xid, &xmin); err != nil {
-		return err
-	}
+	f.top = top
 	if f.horizon > 0 && xmin >= f.horizon {
 		f.decided, f.horizon = f.asked, 0
 	}
-	if f.horizon == 0 && f.top > f.asked {
+	seen := map[int16]bool{}
+	for i, row := range rows { // those of a shard come together
+		if i == 0 || row.shard != rows[i-1].shard {
+			seen[row.shard] = true
+			f.raise(row.shard, row.id-1)
+		}
+	}
+	for _, s := range list {
+		if complete && !seen[s] {
+			f.raise(s, f.decided)
+		}
+	}
+}
+
+// deleted takes the rows of the last scan, of which those acknowledged are deleted, and the xid of the delete.
+func (f *floors) deleted(xid int64, rows []*staged) {
+	if f.horizon == 0 && f.top > f.decided {
 		f.asked, f.horizon = f.top, xid
 	}
-	return nil
+	shard, stopped := int16(-1), false // the shard, and whether a row of it stays, which the floor must be below
+	for i, r := range rows {
+		if r.shard != shard {
+			shard, stopped = r.shard, false
+		}
+		stopped = stopped || !r.acked
+		if last := i+1 == len(rows) || rows[i+1].shard != r.shard || !rows[i+1].acked; !stopped && last {
+			f.raise(r.shard, r.id)
+		}
+	}
+}
+
+// raise lifts a shard's floor to id, as far as ids are decided.
+func (f *floors) raise(shard int16, id int64) {
+	l, ok := f.known[shard]
+	if ok && min(id, f.decided) > l.id {
+		l.id = min(id, f.decided)
+		f.known[shard] = l
+	}
 }
 
 // skipTo makes the floor an id cursor, which loses rows: only for the test that switches rule 24 off.
-func (f *floors) skipTo(rows []staged) {
+func (f *floors) skipTo(rows []*staged) {
 	for _, r := range rows {
 		l := f.known[r.shard]
 		l.id = max(l.id, r.id)

@@ -12,7 +12,7 @@ import (
 // judge looks at what was not acknowledged: keys with a permanent fault are
 // parked, shards with another fault wait, and a pass in which nothing at all
 // got through counts towards the pause. It gives the number of rows it moved away.
-func (l *lane) judge(ctx context.Context, rows, acked []staged, failed map[string]failure, leases map[int16]lease) (moved int, err error) {
+func (l *lane) judge(ctx context.Context, rows, acked []*staged, failed map[string]failure, leases map[int16]lease) (moved int, err error) {
 	now := time.Now()
 	for _, r := range acked {
 		delete(l.absent, r.topic)

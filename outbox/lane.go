@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -52,10 +53,12 @@ type staged struct {
 	topic        string
 	key          string
 	seq          int64
-	headers      []string
+	headers      []events.Header
+	broken       error // why the headers cannot be published
 	body         []byte
 	occurred, at time.Time
 	parked       bool
+	acked        bool // by the broker
 }
 
 func (l *lane) run(ctx context.Context) {
@@ -71,7 +74,7 @@ func (l *lane) run(ctx context.Context) {
 			wait = backoff(failures, l.cfg.MaxBackoff)
 			l.cfg.Log.Warn().Err(err).Int("lane", l.no).Dur("retry_after", wait).Msg("outbox relay: pass failed")
 			l.stats.errors.Add(1)
-			l.floors.known = map[int16]floor{} // a server that crashed may show rows again whose delete was not on its disk
+			l.floors.forget() // a server that crashed may show rows again whose delete was not on its disk
 			more = false
 		case err == nil:
 			failures = 0
@@ -107,8 +110,8 @@ func (l *lane) pass(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	parked := []staged{}
-	rows = slices.DeleteFunc(rows, func(r staged) bool {
+	parked := []*staged{}
+	rows = slices.DeleteFunc(rows, func(r *staged) bool {
 		if r.parked {
 			parked = append(parked, r)
 		}
@@ -121,7 +124,7 @@ func (l *lane) pass(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	acked, err := l.relay(ctx, rows, leases, l.ack)
+	acked, err := l.relay(ctx, rows, leases)
 	if err != nil {
 		return false, err
 	}
@@ -129,7 +132,7 @@ func (l *lane) pass(ctx context.Context) (bool, error) {
 	return acked > 0 || released || moved, nil
 }
 
-func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) ([]staged, error) {
+func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) ([]*staged, error) {
 	batch := l.cfg.Batch
 	if l.weight > 0 {
 		batch = max(min(batch, 16), min(batch, maxScanBytes/l.weight)) // large rows: fewer of them at once
@@ -137,8 +140,15 @@ func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) (
 	per := max(16, batch/max(l.filled, 1))
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Lease)
 	defer cancel()
-	rows, err := l.read(ctx, l.sql.scan, list, l.floors.of(list, leases), per, batch)
-	if err != nil {
+	var rows []*staged
+	var top, xmin int64
+	b := &pgx.Batch{}
+	b.Queue(l.sql.horizon).QueryRow(func(row pgx.Row) error { return row.Scan(&top, &xmin) })
+	b.Queue(l.sql.scan, list, l.floors.of(list, leases), per, batch).Query(func(found pgx.Rows) (err error) {
+		rows, err = collect(found)
+		return err
+	})
+	if err := l.db.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("scan: %w", err)
 	}
 	l.filled, l.weight = 0, 0
@@ -149,28 +159,14 @@ func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) (
 		}
 	}
 	l.weight /= max(len(rows), 1)
-	if err := l.floors.learn(ctx, l.Relay, list, rows, len(rows) < batch); err != nil {
-		return nil, fmt.Errorf("floor: %w", err)
-	}
+	l.floors.scanned(top, xmin, list, rows, len(rows) < batch)
 	return rows, nil
 }
 
-func (r *Relay) read(ctx context.Context, sql string, args ...any) ([]staged, error) {
-	rows, err := r.db.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (staged, error) {
-		var s staged
-		err := row.Scan(&s.shard, &s.id, &s.eventID, &s.topic, &s.key, &s.seq, &s.headers, &s.body, &s.occurred, &s.at, &s.parked)
-		return s, err
-	})
-}
-
 // relay publishes rows, which are in id order per shard, deletes what was
-// acknowledged with ack, and deals with what was not. It gives the number of
+// acknowledged, and deals with what was not. It gives the number of
 // rows that are gone from the front of their keys.
-func (l *lane) relay(ctx context.Context, rows []staged, leases map[int16]lease, ack acker) (int, error) {
+func (l *lane) relay(ctx context.Context, rows []*staged, leases map[int16]lease) (int, error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}
@@ -180,7 +176,7 @@ func (l *lane) relay(ctx context.Context, rows []staged, leases map[int16]lease,
 	gone := 0
 	if len(acked) > 0 {
 		var err error
-		if gone, err = ack(ctx, acked, leases); err != nil {
+		if gone, err = l.ack(ctx, rows, acked, leases); err != nil {
 			return 0, err
 		}
 		crash.Point("relay.delete.after", topicsOf(acked))
@@ -191,21 +187,39 @@ func (l *lane) relay(ctx context.Context, rows []staged, leases map[int16]lease,
 
 // failure is the first row of a key that was not taken.
 type failure struct {
-	row staged
+	row *staged
 	err error
 }
 
 // publish sends rows in waves: a key's rows go out in order over all its
 // topics, so a row is sent only when the one before it was acknowledged. Rows of
 // one topic go in one wave, which is nearly always all there is.
-func (l *lane) publish(ctx context.Context, rows []staged, leases map[int16]lease) (acked []staged, failed map[string]failure) {
+func (l *lane) publish(ctx context.Context, rows []*staged, leases map[int16]lease) (acked []*staged, failed map[string]failure) {
 	failed = map[string]failure{}
+	now := time.Now()
+	for _, wave := range wavesOf(rows) {
+		wave = slices.DeleteFunc(wave, func(r *staged) bool {
+			_, stopped := failed[r.key]
+			return stopped || leases[r.shard].until.Sub(now) <= l.cfg.ProduceTimeout // a zombie must not publish
+		})
+		acked = append(acked, l.send(ctx, wave, failed)...)
+		now = time.Now()
+	}
+	return acked, failed
+}
+
+// wavesOf parts rows so that a key's rows of different topics are in different waves, in order. Rows of a key that changes its topic
+// too often are left to the next scan.
+func wavesOf(rows []*staged) [][]*staged {
+	if !slices.ContainsFunc(rows, func(r *staged) bool { return r.topic != rows[0].topic }) {
+		return [][]*staged{slices.Clone(rows)}
+	}
 	type last struct {
 		topic string
 		wave  int
 	}
 	lasts := map[string]last{}
-	waves := make([][]staged, 1, maxWaves)
+	waves := make([][]*staged, 1, maxWaves)
 	for _, r := range rows {
 		p, seen := lasts[r.key]
 		if seen && p.topic != r.topic {
@@ -220,20 +234,13 @@ func (l *lane) publish(ctx context.Context, rows []staged, leases map[int16]leas
 		}
 		waves[p.wave] = append(waves[p.wave], r)
 	}
-	for _, wave := range waves {
-		wave = slices.DeleteFunc(wave, func(r staged) bool {
-			_, stopped := failed[r.key]
-			return stopped || time.Until(leases[r.shard].until) <= l.cfg.ProduceTimeout // a zombie must not publish
-		})
-		acked = append(acked, l.send(ctx, wave, failed)...)
-	}
-	return acked, failed
+	return waves
 }
 
 // send publishes one wave and notes the first failure of each key.
-func (l *lane) send(ctx context.Context, wave []staged, failed map[string]failure) (acked []staged) {
+func (l *lane) send(ctx context.Context, wave []*staged, failed map[string]failure) (acked []*staged) {
 	records := make([]events.Record, 0, len(wave))
-	good := wave[:0:0]
+	good := make([]*staged, 0, len(wave))
 	for _, r := range wave {
 		if _, stopped := failed[r.key]; stopped {
 			continue
@@ -251,6 +258,7 @@ func (l *lane) send(ctx context.Context, wave []staged, failed map[string]failur
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.ProduceTimeout)
 	defer cancel()
 	errs := l.pub.Publish(ctx, records)
+	acked = make([]*staged, 0, len(good))
 	for i, r := range good {
 		var err error
 		if i < len(errs) {
@@ -263,6 +271,7 @@ func (l *lane) send(ctx context.Context, wave []staged, failed map[string]failur
 		case err != nil:
 			failed[r.key] = failure{r, err}
 		default:
+			r.acked = true
 			acked = append(acked, r)
 		}
 	}
@@ -270,33 +279,27 @@ func (l *lane) send(ctx context.Context, wave []staged, failed map[string]failur
 }
 
 // record finalises the row's body and headers.
-func (s staged) record(keys seal.Keys) (events.Record, error) {
+func (s *staged) record(keys seal.Keys) (events.Record, error) {
 	body, encrypted, err := seal.Wire(keys, s.body, s.eventID, s.occurred, s.seq)
 	if err != nil {
 		return events.Record{}, err
 	}
-	if len(s.headers)%2 != 0 {
-		return events.Record{}, errors.New("stored headers are not pairs")
+	if s.broken != nil {
+		return events.Record{}, s.broken
 	}
-	h := make([]events.Header, 0, len(s.headers)/2+2)
-	for i := 0; i < len(s.headers); i += 2 {
-		h = append(h, events.Header{Name: s.headers[i], Value: s.headers[i+1]})
-	}
+	h := s.headers
 	h = append(h, events.Header{Name: events.HeaderOccurredAt, Value: s.occurred.UTC().Format(events.TimeFormat)},
-		events.Header{Name: events.HeaderSequence, Value: fmt.Sprint(s.seq)})
+		events.Header{Name: events.HeaderSequence, Value: strconv.FormatInt(s.seq, 10)})
 	if encrypted {
 		h = append(h, events.Header{Name: events.HeaderEncryption, Value: seal.Scheme})
 	}
 	return events.Record{Topic: s.topic, Key: s.key, Headers: h, Body: body}, nil
 }
 
-// acker removes acknowledged rows and gives how many are gone.
-type acker func(ctx context.Context, acked []staged, leases map[int16]lease) (int, error)
-
 // ack deletes exactly the acknowledged rows and logs them in the same statement
 // (path rule 23), as long as the shards are still ours. A missing day of the
-// event log is made and the statement tried once more.
-func (l *lane) ack(ctx context.Context, acked []staged, leases map[int16]lease) (int, error) {
+// event log is made and the statement tried once more. It gives how many are gone; rows are those of the scan.
+func (l *lane) ack(ctx context.Context, rows, acked []*staged, leases map[int16]lease) (int, error) {
 	sql := l.sql.ack
 	if l.cfg.NoEventLog || rule.Off(23) {
 		sql = l.sql.ackUnlogged
@@ -307,8 +310,9 @@ func (l *lane) ack(ctx context.Context, acked []staged, leases map[int16]lease) 
 	}
 	own, fences := fencesOf(acked, leases)
 	var gone, ours int
+	var xid int64
 	err := l.logged(ctx, func(ctx context.Context) error {
-		return l.db.QueryRow(ctx, sql, own, fences, l.cfg.Owner, at, ids).Scan(&gone, &ours)
+		return l.db.QueryRow(ctx, sql, own, fences, l.cfg.Owner, at, ids).Scan(&gone, &ours, &xid)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("delete %d acknowledged rows: %w", len(acked), err)
@@ -317,6 +321,7 @@ func (l *lane) ack(ctx context.Context, acked []staged, leases map[int16]lease) 
 		l.cfg.Log.Warn().Int("shards", len(own)-ours).Msg("outbox relay: shards were taken over while publishing")
 		l.stats.lost.Add(int64(len(own) - ours))
 	}
+	l.floors.deleted(xid, rows)
 	if rule.Off(24) {
 		l.floors.skipTo(acked)
 	}
@@ -324,7 +329,7 @@ func (l *lane) ack(ctx context.Context, acked []staged, leases map[int16]lease) 
 	return gone, nil
 }
 
-func fencesOf(rows []staged, leases map[int16]lease) (own []int16, fences []int64) {
+func fencesOf(rows []*staged, leases map[int16]lease) (own []int16, fences []int64) {
 	for _, r := range rows {
 		if !slices.Contains(own, r.shard) {
 			own, fences = append(own, r.shard), append(fences, leases[r.shard].fence)
@@ -333,7 +338,7 @@ func fencesOf(rows []staged, leases map[int16]lease) (own []int16, fences []int6
 	return own, fences
 }
 
-func topicsOf(rows []staged) string {
+func topicsOf(rows []*staged) string {
 	var list []string
 	for _, r := range rows {
 		if !slices.Contains(list, r.topic) {

@@ -47,10 +47,11 @@ func (l Logged) Record() (events.Record, error) { return l.RecordWith(nil) }
 // error wraps seal.ErrNoKey when the body's key is not among them. A body that was
 // encrypted at the broker is encrypted anew, with the current key.
 func (l Logged) RecordWith(keys seal.Keys) (events.Record, error) {
-	r, err := staged{
+	headers, broken := pairs(l.Headers)
+	r, err := (&staged{
 		shard: l.Shard, id: l.ID, eventID: l.EventID, topic: l.Topic, key: l.BusinessKey, seq: l.Seq,
-		headers: l.Headers, body: l.Body, occurred: l.OccurredAt, at: l.CreatedAt,
-	}.record(keys)
+		headers: headers, broken: broken, body: l.Body, occurred: l.OccurredAt, at: l.CreatedAt,
+	}).record(keys)
 	if err != nil {
 		return r, fmt.Errorf("event log row %d: %w", l.ID, err)
 	}

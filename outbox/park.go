@@ -14,7 +14,7 @@ import (
 // park holds a key because its row f cannot be published: the row and all later
 // ones of the key that the scan saw move to outbox_parked in one transaction;
 // rows that come later follow at the next scans (path rule 22). It gives the number of rows moved.
-func (l *lane) park(ctx context.Context, key string, f failure, rows []staged, leases map[int16]lease) (int, error) {
+func (l *lane) park(ctx context.Context, key string, f failure, rows []*staged, leases map[int16]lease) (int, error) {
 	var ids []int64
 	for _, r := range rows {
 		if r.key == key && r.id >= f.row.id {
@@ -49,7 +49,7 @@ func (l *lane) tellParked(f failure, key, reason string) {
 }
 
 // moveParked moves rows whose key is parked already behind the parked ones.
-func (l *lane) moveParked(ctx context.Context, rows []staged, leases map[int16]lease) error {
+func (l *lane) moveParked(ctx context.Context, rows []*staged, leases map[int16]lease) error {
 	byShard := map[int16][]int64{}
 	for _, r := range rows {
 		byShard[r.shard] = append(byShard[r.shard], r.id)
@@ -118,7 +118,11 @@ func (l *lane) releaseKeys(ctx context.Context, list []int16, leases map[int16]l
 
 // drain publishes one batch of a released key and ends the release when nothing is left.
 func (l *lane) drain(ctx context.Context, key string, shard int16, leases map[int16]lease) (bool, error) {
-	rows, err := l.read(ctx, l.sql.drain, key, l.cfg.Batch)
+	found, err := l.db.Query(ctx, l.sql.drain, key, l.cfg.Batch)
+	if err != nil {
+		return false, err
+	}
+	rows, err := collect(found)
 	if err != nil {
 		return false, err
 	}
@@ -145,7 +149,7 @@ func (l *lane) drain(ctx context.Context, key string, shard int16, leases map[in
 	return len(acked) > 0, nil
 }
 
-func (l *lane) ackParked(ctx context.Context, key string, acked []staged, leases map[int16]lease) (int, error) {
+func (l *lane) ackParked(ctx context.Context, key string, acked []*staged, leases map[int16]lease) (int, error) {
 	ids := make([]int64, len(acked))
 	for i, r := range acked {
 		ids[i] = r.id

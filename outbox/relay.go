@@ -85,8 +85,8 @@ func NewRelay(db *pgxpool.Pool, pub events.Publisher, cfg RelayConfig) (*Relay, 
 	for no := range cfg.Lanes {
 		r.lanes = append(r.lanes, &lane{
 			Relay: r, no: no, woken: make(chan struct{}, 1), slow: map[int16]slow{}, absent: map[string]time.Time{},
-			floors: floors{known: map[int16]floor{}},
 		})
+		r.lanes[no].floors.forget()
 	}
 	return r, nil
 }

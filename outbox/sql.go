@@ -24,7 +24,7 @@ type statements struct {
 const stored = `shard, id, event_id, type, version, class, topic, business_key, seq, operation_id, headers, body, occurred_at, created_at`
 
 // wire are the columns the relay needs to publish a row.
-const wire = `o.shard, o.id, o.event_id::text, o.topic, o.business_key, o.seq, o.headers, o.body, o.occurred_at, o.created_at`
+const wire = `o.shard, o.id, o.event_id, o.topic, o.business_key, o.seq, o.headers, o.body, o.occurred_at, o.created_at`
 
 // fenced is the set of shards still ours: $1 shards, $2 fences, $3 owner. Reads outbox_shard by its key, without lock.
 const fenced = `own AS MATERIALIZED (
@@ -98,8 +98,8 @@ func render(schema string) statements {
 			CROSS JOIN LATERAL (
 				SELECT * FROM {{schema}}.outbox o WHERE o.shard = s.shard AND o.id > s.floor ORDER BY o.id LIMIT $3) o
 			LIMIT $4`),
-		// Draws an xid of its own, see floor.go.
-		horizon: `SELECT pg_current_xact_id()::text::bigint, pg_snapshot_xmin(pg_current_snapshot())::text::bigint`,
+		// Before each scan, see floor.go: the last id drawn, and the xmin of a snapshot that is no newer than the scan's.
+		horizon: r(`SELECT last_value - (NOT is_called)::int, pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM {{schema}}.outbox_id_seq`),
 
 		// Deletes exactly the rows ($4 shards, $5 ids) of shards that are still ours and logs them, by primary key (path rule 23).
 		// The commit does not wait for the disk: a delete that a crash of the server undoes publishes its rows once more, with their
@@ -111,12 +111,12 @@ func render(schema string) statements {
 			l AS (
 				INSERT INTO {{schema}}.event_log (logged_at, {{stored}})
 				SELECT t.at, {{stored}} FROM d, (SELECT {{schema}}.now() AS at OFFSET 0) t)
-			SELECT count(*), (SELECT count(*) FROM own) FROM d WHERE {{async}}`),
+			SELECT count(*), (SELECT count(*) FROM own), pg_current_xact_id()::text::bigint FROM d WHERE {{async}}`),
 		ackUnlogged: r(`
 			WITH {{fenced}}, d AS (
 				DELETE FROM {{schema}}.outbox o USING unnest($4::smallint[], $5::bigint[]) k(shard, id)
 				WHERE o.shard = k.shard AND o.id = k.id AND o.shard IN (SELECT shard FROM own) RETURNING 1)
-			SELECT count(*), (SELECT count(*) FROM own) FROM d WHERE {{async}}`),
+			SELECT count(*), (SELECT count(*) FROM own), pg_current_xact_id()::text::bigint FROM d WHERE {{async}}`),
 		// Parking. The shared lock on the shard's row keeps it ours until the transaction ends.
 
 		own: r(`SELECT 1 FROM {{schema}}.outbox_shard WHERE shard = $1 AND fence = $2 AND owner = $3 FOR SHARE`),

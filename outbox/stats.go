@@ -38,7 +38,7 @@ func (r *Relay) Stats() Stats {
 	return s
 }
 
-func (l *lane) published(rows []staged) {
+func (l *lane) published(rows []*staged) {
 	l.stats.published.Add(int64(len(rows)))
 	l.stats.lastAck.Store(time.Now().UnixNano())
 	if l.cfg.Hooks.Published == nil {

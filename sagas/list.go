@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/vitrip/journeyman/events"
 )
 
 // Filter picks sagas; zero fields pick all.
@@ -88,7 +90,7 @@ func (s *Sagas) Show(ctx context.Context, sagaID string) (Detail, error) {
 // timeline reads the saga's events of the log and of the outbox: in one snapshot, so that a row on its way from
 // one to the other is seen once.
 func (s *Sagas) timeline(ctx context.Context, row Saga) ([]Entry, error) {
-	rows, err := s.cfg.Domain.Query(ctx, s.sql.timeline, row.BusinessKey, row.StartedAt.Add(-time.Minute), row.ID)
+	rows, err := s.cfg.Domain.Query(ctx, s.sql.timeline, row.BusinessKey, row.StartedAt.Add(-time.Minute), row.ID, events.Shard(row.BusinessKey))
 	if err != nil {
 		return nil, err
 	}

@@ -81,9 +81,10 @@ func renderDomain(schema, seq string) domainSQL {
 		// Index saga_step_undo.
 		orphans: r(`SELECT ` + stepColumns + ` FROM {{schema}}.saga_step t WHERE t.orphan AND t.undo_state IN ('open', 'running')
 				AND (t.undo_at IS NULL OR t.undo_at < {{schema}}.now() - interval '10 s') ORDER BY t.committed_at LIMIT $1`),
-		// Index operation_saga of package dedup. What may have an effect that no ledger row shows: calls that were not settled, refusals and
+		// Index operation_saga of package dedup, whose condition is repeated: of a parameter alone the planner does not know that it holds.
+		// What may have an effect that no ledger row shows: calls that were not settled, refusals and
 		// revocations behind which an effect may stand. Undo operations are covered by their forward one; the machinery has no effect.
-		inFlight: r(`SELECT operation_id, job_type FROM {{schema}}.operation WHERE saga_id = $1 AND job_type NOT LIKE 'saga.%' AND operation_id NOT LIKE '%:undo' AND undone_at IS NULL
+		inFlight: r(`SELECT operation_id, job_type FROM {{schema}}.operation WHERE saga_id = $1 AND saga_id <> '' AND job_type NOT LIKE 'saga.%' AND operation_id NOT LIKE '%:undo' AND undone_at IS NULL
 				AND (state IN ('claimed', 'calling', 'called', 'undoing') OR (effect <> 'none' AND (state = 'revoked' OR (state = 'done' AND class <> 'SUCCESS'))))
 			ORDER BY created_at DESC, operation_id DESC`),
 		steps: r(`SELECT ` + stepColumns + ` FROM {{schema}}.saga_step t WHERE t.saga_id = $1 ORDER BY t.commit_order, t.committed_at`),
@@ -118,7 +119,7 @@ func renderDomain(schema, seq string) domainSQL {
 				UNION ALL SELECT o.id, o.type, o.tenant, 'deadline', '', '', o.deadline, 'deadline', o.sla_told FROM o
 				UNION ALL SELECT o.id, o.type, o.tenant, 'manual', '', '', o.decided_at + $7::interval, 'manual', o.sla_told FROM o WHERE o.state = 'manual'
 				UNION ALL SELECT o.id, o.type, o.tenant, 'step', p.operation_id, p.job_type, p.created_at + l.sla, 'step:' || p.operation_id, o.sla_told
-					FROM o JOIN {{schema}}.operation p ON p.saga_id = o.id AND p.state IN ('claimed', 'calling', 'called')
+					FROM o JOIN {{schema}}.operation p ON p.saga_id = o.id AND p.saga_id <> '' AND p.state IN ('claimed', 'calling', 'called')
 					JOIN unnest($4::text[], $5::text[], $6::interval[]) AS l (type, job_type, sla) ON l.type = o.type AND l.job_type = p.job_type) q, t
 			WHERE q.due < t.now AND NOT ($1 AND q.told = ANY (q.sla_told)) ORDER BY q.due LIMIT $8`),
 		tellBreach: r(`UPDATE {{schema}}.saga SET sla_told = sla_told || $2::text WHERE id = $1 AND closed_at IS NULL AND NOT ($2 = ANY (sla_told))`),
@@ -130,10 +131,10 @@ func renderDomain(schema, seq string) domainSQL {
 		overdue: r(`WITH d AS (SELECT o.id FROM {{schema}}.saga o WHERE o.closed_at IS NULL AND o.begun_at < {{schema}}.now() - $1::interval
 				AND coalesce(o.checked_at, o.begun_at) <= {{schema}}.now() - least($1::interval, interval '30 s') ORDER BY o.checked_at NULLS FIRST LIMIT $2 FOR UPDATE SKIP LOCKED)
 			UPDATE {{schema}}.saga s SET checked_at = {{schema}}.now() FROM d WHERE s.id = d.id RETURNING ` + sagaColumns),
-		// By business key; the log has no index for it yet and is bounded by time.
+		// By business key: the log by the index of each day that is over and by time of today, the outbox by shard.
 		timeline: r(`SELECT e.event_id::text, e.type, e.occurred_at, e.seq, e.operation_id, convert_from(e.body, 'UTF8')::jsonb -> 'data', e.published FROM (
 				SELECT event_id, type, occurred_at, seq, operation_id, body, true AS published FROM {{schema}}.event_log WHERE business_key = $1 AND logged_at >= $2
-				UNION ALL SELECT event_id, type, occurred_at, seq, operation_id, body, false FROM {{schema}}.outbox WHERE business_key = $1
+				UNION ALL SELECT event_id, type, occurred_at, seq, operation_id, body, false FROM {{schema}}.outbox WHERE business_key = $1 AND shard = $4
 				UNION ALL SELECT event_id, type, occurred_at, seq, operation_id, body, false FROM {{schema}}.outbox_parked WHERE business_key = $1) e
 			WHERE e.operation_id = $3 OR starts_with(e.operation_id, $3 || ':') ORDER BY e.seq`),
 		// Index saga_open: not begun and past the deadline; nobody but us will end them.

@@ -141,9 +141,9 @@ func (g *group) runBatch(ctx context.Context, run func(context.Context, *Tx, []*
 // settleMember records the end of one job of a batch. There is one savepoint for all: what the handler wrote stays.
 func (g *group) settleMember(m *mate, end *outcome.Error) {
 	w, end := g.r.judge(m.t, g.conn, m.tx, m.doc, end, g.used[m.t.meta.ProcessInstanceKey])
-	w.fence, w.effect, w.attached = m.claim.Fence, dedup.EffectNone, eventsOf(m.err)
+	w.effect, w.attached = dedup.EffectNone, eventsOf(m.err)
 	if end != nil && end.Class == outcome.Retryable {
-		m.drop, m.res = true, result{kind: retry, err: end, wait: end.After}
+		m.res = result{kind: retry, err: end, wait: end.After}
 		return
 	}
 	if end != nil && !end.Keep {

@@ -92,6 +92,7 @@ type Config struct {
 	Lease          time.Duration // of an external operation, renewed at a third; 30 s
 	PollWait       time.Duration // long poll; 10 s
 	DrainTimeout   time.Duration // running handlers get this long after cancel; 20 s
+	AskFor         time.Duration // how long a call at a system that ignores keys may still land, see the option of the same name; 24 h
 	SweepEvery     time.Duration // expired leases and gone answers; 2 s, jittered
 	Backoff        outcome.Backoff
 	UnknownBackoff outcome.Backoff // for unknown results; 1 s doubling to 1 min
@@ -139,6 +140,7 @@ func (c Config) withDefaults() Config {
 	def(&c.Lease, 30*time.Second)
 	def(&c.PollWait, 10*time.Second)
 	def(&c.DrainTimeout, 20*time.Second)
+	def(&c.AskFor, 24*time.Hour)
 	def(&c.SweepEvery, 2*time.Second)
 	def(&c.Retain, RetainDefault)
 	def(&c.groupBudget, groupMost)
@@ -179,7 +181,7 @@ func (c Config) check() error {
 	}
 	for name, d := range map[string]time.Duration{
 		"job timeout": c.JobTimeout, "handler timeout": c.HandlerTimeout, "lock timeout": c.LockTimeout, "call timeout": c.CallTimeout,
-		"lease": c.Lease, "drain timeout": c.DrainTimeout, "sweep every": c.SweepEvery, "retain": c.Retain,
+		"lease": c.Lease, "drain timeout": c.DrainTimeout, "ask for": c.AskFor, "sweep every": c.SweepEvery, "retain": c.Retain,
 		"stall after": c.StallAfter, "unserved after": c.UnservedAfter,
 	} {
 		if d < 0 {

@@ -204,8 +204,7 @@ func (r *Runtime) replay(ctx context.Context, conn *pgx.Conn, t *task, op dedup.
 		if r.log.GetLevel() <= zerolog.InfoLevel {
 			r.taskLog(t).Info().Str("class", string(op.Class)).Msg("repeat answered with the stored outcome")
 		}
-		r.sendNow(ctx, q)
-		return result{kind: answered, queued: q, left: op.Outcome, err: o2err(op.Outcome)}
+		return result{kind: answered, queued: q, left: op.Outcome, err: o2err(op.Outcome), unsent: r.tell(ctx, t, q)}
 	case notCommitted:
 		rollback(ctx, conn)
 		return result{kind: retry, err: outcome.Classify(err)}
@@ -261,7 +260,7 @@ func (r *Runtime) queueWrite(b *pgx.Batch, t *task, w write) (*zeebe.Queued, err
 		if err != nil {
 			return nil, outcome.NewFatal(err)
 		}
-		r.store.QueueRecord(b, dedup.Record{Claim: c, Fence: w.fence, Outcome: w.out, Retention: t.spec.opt.retention(r.cfg.Retain), JobEnds: t.job})
+		r.store.QueueRecord(b, dedup.Record{Claim: c, Outcome: w.out, Retention: t.spec.opt.retention(r.cfg.Retain), JobEnds: t.job})
 	default:
 		r.store.QueueFinish(b, t.meta.OperationID, w.fence, w.effect, w.out, len(w.out.Variables), t.spec.opt.retention(r.cfg.Retain))
 	}

@@ -212,7 +212,7 @@ func (r *Runtime) obtain(ctx context.Context, t *task, h *hold) (json.RawMessage
 			return nil, r.unknown(ctx, t, h, outcome.NewUnknown(err))
 		case h.sweep && t.undo == nil:
 			// The job makes the call again, if there still is one.
-			_, serr := r.store.NotHappened(context.WithoutCancel(ctx), r.control, t.meta.OperationID, h.fence, "", "the other system says that it did not happen", askNext(0))
+			_, serr := r.store.NotHappened(context.WithoutCancel(ctx), r.control, t.meta.OperationID, h.fence, "", "the other system says that it did not happen", firstAsk())
 			return nil, &result{kind: dropped, reason: "not happened", err: outcome.Classify(serr)}
 		}
 	} else if !h.fresh && h.sweep && t.undo == nil {

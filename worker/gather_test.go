@@ -47,6 +47,9 @@ func TestFillWait(t *testing.T) {
 			if first, last := w.fillWait(0), w.fillWait(40); first > 100*time.Millisecond || last < most/2 || last > most {
 				t.Fatalf("%d types: waits from %s to %s, want up to %s", types, first, last, most)
 			}
+			if most, polls := w.fillWait(40), 5; types >= 120 && w.fillWait(polls) < most/2 {
+				t.Fatalf("%d types: the wait after %d polls is below half of %s: hundreds of types poll often for a minute", types, polls, most)
+			}
 		}
 	}
 }

@@ -27,15 +27,14 @@ type mate struct {
 	ctx context.Context // with the job's span
 	res result
 
-	claim *dedup.Fenced
-	gate  func() error
+	won  bool // its claim
+	gate func() error
 
 	tx    *outbox.Tx
 	doc   json.RawMessage
 	err   error // as the handler gave it
 	w     write
 	batch *pgx.Batch // what it alone adds to the second round trip; nil = it ends without an outcome
-	drop  bool       // its claim goes: it did not run, or is to run again
 	keys  []string
 	msgs  *outbox.Staged // to be staged with those of others; nil = in batch, or none
 }
@@ -122,9 +121,7 @@ func (g *group) enter(ctx context.Context) error {
 	for i, m := range g.all {
 		ids[i], instances[i] = m.t.meta.OperationID, m.t.meta.ProcessInstanceKey
 	}
-	for i, f := range g.r.store.QueueEnterAll(b, ids) {
-		g.all[i].claim = f
-	}
+	won := g.r.store.QueueEnterAll(b, ids)
 	for _, m := range g.all {
 		m.gate = g.r.queueGate(b, m.t)
 	}
@@ -132,17 +129,22 @@ func (g *group) enter(ctx context.Context) error {
 	b.Queue("SET LOCAL enable_seqscan TO DEFAULT")
 	b.Queue("SET LOCAL jit TO DEFAULT")
 	g.r.enterEnd(b)
-	return g.conn.SendBatch(ctx, b).Close()
+	if err := g.conn.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+	for i, m := range g.all {
+		m.won = won[i]
+	}
+	return nil
 }
 
 // admit says whether a mate's handler runs here; a refusal by the saga's gate is given as its end.
 func (g *group) admit(m *mate) (end *outcome.Error, ok bool) {
-	if !m.claim.Won {
+	if !m.won {
 		return nil, false // seen before, or twice in this group: that is a matter for a transaction of its own
 	}
 	if m.gate != nil {
 		if end = outcome.Classify(m.gate()); notMine(end) {
-			m.drop = true
 			return nil, false
 		}
 	}
@@ -154,8 +156,7 @@ func (g *group) runEach() error {
 	for i, m := range g.all {
 		p := g.r.paces[m.t.meta.Type]
 		if i > 0 && (g.gc.touched || time.Since(start)+p.most() > g.r.cfg.groupBudget) {
-			m.drop = m.claim.Won
-			if m.drop && !g.gc.touched {
+			if m.won && !g.gc.touched {
 				m.res.kind = later
 			}
 			continue
@@ -202,9 +203,8 @@ func (g *group) broken(err error) error {
 func (g *group) settle(m *mate, end *outcome.Error) {
 	attached := eventsOf(m.err)
 	w, end := g.r.judge(m.t, g.conn, m.tx, m.doc, end, g.used[m.t.meta.ProcessInstanceKey])
-	w.fence, w.effect, w.attached = m.claim.Fence, dedup.EffectNone, attached
+	w.effect, w.attached = dedup.EffectNone, attached
 	if end != nil && end.Class == outcome.Retryable {
-		m.drop = true
 		m.res = result{kind: retry, err: end, wait: end.After}
 		g.between(false)
 		return
@@ -241,13 +241,13 @@ func (g *group) write(m *mate, w write, end *outcome.Error) bool {
 		bad := outcome.Classify(err)
 		m.tx.Truncate(0)
 		if end != nil && end.Class == outcome.Fatal {
-			m.drop, m.res = true, result{kind: retry, err: bad}
+			m.res = result{kind: retry, err: bad}
 			return false
 		}
-		g.write(m, write{fence: w.fence, effect: w.effect, out: outcomeOf(bad)}, bad)
+		g.write(m, write{effect: w.effect, out: outcomeOf(bad)}, bad)
 		return false
 	}
-	m.w, m.batch, m.drop, m.msgs = w, b, false, msgs
+	m.w, m.batch, m.msgs = w, b, msgs
 	m.keys = g.keysOf(m, w.msgs)
 	g.used[m.t.meta.ProcessInstanceKey] += int64(len(w.out.Variables))
 	m.res = result{kind: answered, left: w.out, err: o2err(w.out), unsent: true}
@@ -286,12 +286,9 @@ func (g *group) keysOf(m *mate, msgs []events.Message) []string {
 func (g *group) commit(ctx context.Context) error {
 	b, _ := g.gc.with()
 	b.Queue("RELEASE SAVEPOINT " + savepoint)
-	var drop, keys []string
+	var keys []string
 	var last *mate
 	for _, m := range g.all {
-		if m.drop {
-			drop = append(drop, m.t.meta.OperationID)
-		}
 		if m.batch != nil {
 			last, keys = m, append(keys, m.keys...)
 		}
@@ -302,9 +299,6 @@ func (g *group) commit(ctx context.Context) error {
 	}
 	// As in enter; the floor of outbox_key is such a statement. The plans need not depend on how many there are.
 	b.Queue("SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)")
-	if len(drop) > 0 {
-		g.r.store.QueueUnclaim(b, drop)
-	}
 	if err := g.stage(b, last, keys); err != nil {
 		g.split(nil, err)
 		return err
@@ -319,7 +313,7 @@ func (g *group) commit(ctx context.Context) error {
 				g.split(m, err)
 				return errSplit
 			}
-			ends = append(ends, dedup.Record{Claim: c, Fence: m.w.fence, Outcome: m.w.out, Retention: m.t.spec.opt.retention(g.r.cfg.Retain)})
+			ends = append(ends, dedup.Record{Claim: c, Outcome: m.w.out, Retention: m.t.spec.opt.retention(g.r.cfg.Retain)})
 			answers, told = append(answers, m.t.command(m.w.out)), append(told, m)
 			b.QueuedQueries = append(b.QueuedQueries, m.batch.QueuedQueries...)
 			if m != last {

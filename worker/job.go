@@ -108,7 +108,7 @@ func asError(e *outcome.Error) error {
 
 // taskOf makes the task of a job, without its input. With an error it says only who it is.
 func (w *Worker) taskOf(h *held) (*task, error) {
-	t := &task{job: true, probe: true, received: h.attempts.ReceivedAt}
+	t := &task{job: true, probe: true, leaves: true, received: h.attempts.ReceivedAt}
 	t.meta = Meta{Key: h.job.Key, Type: h.job.Type, Cluster: w.rt.cluster, ProcessID: h.job.ProcessID, ProcessInstanceKey: h.job.ProcessInstanceKey, ElementID: h.job.ElementID, ElementInstanceKey: h.job.ElementInstanceKey, Retries: h.job.Retries}
 	s := w.rt.mux.forward[h.job.Type]
 	if s == nil || s.shape == shapeExternal { // others have no lease

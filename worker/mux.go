@@ -162,10 +162,16 @@ func (m *Mux) checkDeclaration(t string, s *spec, bad func(string, string, ...an
 
 func (m *Mux) checkExternal(t string, s *spec, bad func(string, string, ...any)) {
 	if s.shape != shapeExternal {
-		if s.opt.keyFor != 0 || s.opt.keyIgnored {
-			bad(t, "KeyValidFor and KeyIgnored are for external handlers")
+		if s.opt.keyFor != 0 || s.opt.keyIgnored || s.opt.askFor != 0 {
+			bad(t, "KeyValidFor, KeyIgnored and AskFor are for external handlers")
 		}
 		return
+	}
+	switch {
+	case s.opt.askFor < 0:
+		bad(t, "AskFor %s: want above 0", s.opt.askFor)
+	case s.opt.askFor > 0 && s.resolve == nil:
+		bad(t, "AskFor without Resolve: there is nobody to ask")
 	}
 	switch {
 	case s.opt.keyFor < 0:

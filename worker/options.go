@@ -35,6 +35,7 @@ type options struct {
 	control    bool
 	keyFor     time.Duration
 	keyIgnored bool
+	askFor     time.Duration
 	sla        time.Duration
 	backoff    *outcome.Backoff
 	codes      map[string]bool
@@ -105,6 +106,11 @@ func KeyValidFor(d time.Duration) Option { return option(func(o *options) { o.ke
 // KeyIgnored says that the other system does not honour idempotency keys: the handler is at-least-once and listed as such.
 // Resolve must be given, and Call is repeated only where Resolve says that it did not happen.
 func KeyIgnored() Option { return option(func(o *options) { o.keyIgnored = true }) }
+
+// AskFor says how long after its first call an external operation may still take effect at the other system: an undone one that the
+// other system has not seen is asked about until then, at growing distances. Default what KeyValidFor says, with KeyIgnored Config.AskFor.
+// The hour after the undo is asked through in any case (path rule 11).
+func AskFor(d time.Duration) Option { return option(func(o *options) { o.askFor = d }) }
 
 // SLA bounds how long an operation may stay unknown or be extended, from its first attempt. Default 15 minutes.
 func SLA(d time.Duration) Option { return option(func(o *options) { o.sla = d }) }

@@ -147,10 +147,12 @@ func untilAnswered(ctx, hard context.Context) (context.Context, func()) {
 }
 
 // fillWait is the pause between polls that find nothing beside an open stream: doubling up to a PollWait, jittered. Beyond fifty job
-// types it grows up to four times as long, so that hundreds of idle types cost next to nothing.
+// types it grows up to four times as long, from a hundred on in steps of four, so that hundreds of idle types cost next to nothing,
+// and soon after the start.
 func (w *Worker) fillWait(empty int) time.Duration {
-	most := max(w.cfg.PollWait, 200*time.Millisecond) * time.Duration(min(max(len(w.intakes)/50, 1), 4))
-	d := min(100*time.Millisecond<<min(empty, 12), most)
+	many := min(max(len(w.intakes)/50, 1), 4)
+	most := max(w.cfg.PollWait, 200*time.Millisecond) * time.Duration(many)
+	d := min(100*time.Millisecond<<min(empty*min(many, 2), 12), most)
 	return d/2 + rand.N(d/2+1) //nolint:gosec // jitter
 }
 

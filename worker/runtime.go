@@ -111,8 +111,9 @@ type task struct {
 	owner   string // of its lease; unique for this run
 	job     bool   // there is a job to answer
 	control bool   // passes no saga gate, leaves no ledger row
-	entered bool   // its row was claimed in this transaction and holds only its id so far
+	entered bool   // its id was claimed in this transaction, and the end writes its row
 	shared  bool   // its outcome is recorded with those of others (see group)
+	leaves  bool   // its answer is left to whoever waits for the result
 	undo    *undoWork
 	reason  string // recorded with SUCCESS
 
@@ -141,7 +142,7 @@ type result struct {
 	keep   bool           // retry: nothing was tried, the retries stay as they are
 	left   dedup.Outcome  // the recorded outcome, when answered
 	reason string
-	unsent bool // answered in a shared transaction: whoever waits for the result sends the answer
+	unsent bool // answered, and whoever waits for the result sends the answer: slot and connection are free by then
 }
 
 type resultKind int
@@ -265,8 +266,16 @@ func (r *Runtime) answerOnly(ctx context.Context, t *task, o dedup.Outcome) resu
 	if err := r.control.SendBatch(ctx, b).Close(); err != nil {
 		return notStarted(err)
 	}
+	return result{kind: answered, queued: q, left: o, err: o2err(o), unsent: r.tell(ctx, t, q)}
+}
+
+// tell sends a task's answer now, unless it is left to whoever waits for the result.
+func (r *Runtime) tell(ctx context.Context, t *task, q *zeebe.Queued) (unsent bool) {
+	if t.leaves {
+		return true
+	}
 	r.sendNow(ctx, q)
-	return result{kind: answered, queued: q, left: o, err: o2err(o)}
+	return false
 }
 
 func (r *Runtime) sendNow(ctx context.Context, q *zeebe.Queued) {

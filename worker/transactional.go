@@ -65,7 +65,7 @@ func (r *Runtime) tryTx(ctx context.Context, t *task) (res result, unknown bool)
 	clean := context.WithoutCancel(ctx)
 	b, e := &pgx.Batch{}, entry{}
 	b.Queue("BEGIN")
-	e.claim = r.store.QueueEnter(b, t.meta.OperationID, r.lockWait, t.meta.Cluster, t.meta.ProcessInstanceKey, &e.used)
+	r.store.QueueEnter(b, t.meta.OperationID, r.lockWait, t.meta.Cluster, t.meta.ProcessInstanceKey, &e.used)
 	e.gate = r.queueGate(b, t)
 	r.store.QueueEntered(b, t.meta.OperationID, &e.op, &e.found)
 	r.enterEnd(b)
@@ -76,13 +76,9 @@ func (r *Runtime) tryTx(ctx context.Context, t *task) (res result, unknown bool)
 		}
 		return notStarted(err), false
 	}
-	fence := e.claim.Fence
-	t.entered = e.claim.Won
-	if !e.claim.Won && !rule.Off(1) {
-		if !e.found { // purged between claim and read
-			rollback(clean, conn)
-			return result{kind: busy, reason: "row gone"}, false
-		}
+	fence := int64(0)
+	t.entered = !e.found
+	if e.found && !rule.Off(1) {
 		var done bool
 		if res, fence, done = r.seenTx(ctx, conn, t, &e); done {
 			return res, res.kind == again
@@ -92,7 +88,7 @@ func (r *Runtime) tryTx(ctx context.Context, t *task) (res result, unknown bool)
 			rollback(clean, conn)
 			return result{kind: retry, err: outcome.Classify(t.commitErr)}, false
 		}
-		fence = max(fence, e.op.Fence) // without rule 1 the row of another
+		fence = e.op.Fence // without rule 1 the row of another
 	}
 	crash.Point("worker.claimed", t.meta.OperationID)
 	return r.handleTx(ctx, conn, t, e, fence)
@@ -237,10 +233,12 @@ func (r *Runtime) settleTx(ctx context.Context, conn *pgx.Conn, t *task, tx *out
 			r.cfg.Stager.Wake()
 		}
 		r.logEnd(t, w.out)
-		r.sendNow(ctx, q)
-		return result{kind: answered, queued: q, left: w.out, err: o2err(w.out)}, false
+		return result{kind: answered, queued: q, left: w.out, err: o2err(w.out), unsent: r.tell(ctx, t, q)}, false
 	case notCommitted:
 		rollback(clean, conn)
+		if t.entered && dedup.ClaimedElsewhere(err) {
+			return result{kind: busy, reason: "claimed elsewhere"}, false
+		}
 		return result{kind: retry, err: outcome.Classify(err)}, false
 	default:
 		if postgres.IsRefusal(err) {

@@ -231,7 +231,7 @@ func (r *Runtime) findOut(ctx context.Context, s *spec, op dedup.Operation) (ded
 	}
 	var again *time.Duration
 	if effect == dedup.EffectNone && s.resolve != nil {
-		again = askNext(0)
+		again = firstAsk()
 	}
 	ok, err := r.store.Found(ctx, r.control, op.OperationID, op.Fence, effect, doc, again)
 	if err != nil {

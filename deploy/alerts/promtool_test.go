@@ -15,7 +15,7 @@ func TestRules_promtool(t *testing.T) {
 	if tool == "" {
 		tool = "promtool"
 	}
-	for _, args := range [][]string{{"check", "rules", "operations.yaml", "delivery.yaml"}, {"test", "rules", "rules_test.yaml"}} {
+	for _, args := range [][]string{{"check", "rules", "operations.yaml", "delivery.yaml", "consumers.yaml"}, {"test", "rules", "rules_test.yaml", "consumers_test.yaml"}} {
 		if out, err := exec.Command(tool, args...).CombinedOutput(); err != nil { //nolint:gosec // the tester names the tool
 			t.Errorf("%s %v: %v\n%s", tool, args, err, out)
 		}

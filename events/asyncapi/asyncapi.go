@@ -85,8 +85,18 @@ func message(e events.Entry, id string) object {
 			"poisonedAfter": e.PoisonedAfter, "dlq": e.DLQ, "operatorAction": e.OperatorAction, "pii": e.PII,
 			"format": string(e.Format), "wire": string(e.Wire), "protobufMessage": e.Message,
 			"guarantees": e.Class.Guarantees(), "orderScope": e.OrderScope, "encryption": string(e.Encryption),
+			"compatibility": string(e.Compatibility), "jsonSchemaApprovedBy": e.JSONSchemaApproved.Who, "jsonSchemaApprovedWhy": e.JSONSchemaApproved.Why,
+			"servedUntil": day(e.ServedUntil),
 		},
 	}
+}
+
+// day is "" where none is declared.
+func day(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format(time.DateOnly)
 }
 
 // payload describes the body: the envelope with its data, or the data alone behind a frame.

@@ -32,7 +32,7 @@ func Page(catalog *events.Catalog, info Info) ([]byte, error) {
 		}
 	}
 	var b bytes.Buffer
-	if err := page.Execute(&b, map[string]any{"Info": info, "Domains": domains, "Count": len(catalog.Entries())}); err != nil {
+	if err := page.Execute(&b, map[string]any{"Info": info, "Domains": domains, "Queues": catalog.Queues(), "Count": len(catalog.Entries())}); err != nil {
 		return nil, fmt.Errorf("events page: %w", err)
 	}
 	return b.Bytes(), nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/vitrip/journeyman/events"
 )
@@ -42,7 +43,8 @@ func shown(v string) string {
 //
 //   - a type or version that is gone, or whose kind, class, topic, partition or
 //     idempotency key, partition count, format, wire form, retry schedule,
-//     poison rule or DLQ changed, unless the new catalog signs it off ([events.SignOff]);
+//     poison rule or DLQ changed, or whose end of service came nearer, unless the new catalog signs it off
+//     ([events.SignOff]). A version that is gone after the end it had declared needs no signature (spec E5);
 //   - a schema that changed other than its format's rules allow. That needs a
 //     new major version and cannot be signed off.
 //
@@ -52,27 +54,45 @@ func shown(v string) string {
 // [proto.Breaks] says, so fields may come and may go when their number and name are reserved.
 //
 // A new type, a new version and the first schema of a version break nothing.
-func Compare(was, is *events.Catalog) []Break {
+func Compare(was, is *events.Catalog) []Break { return CompareAt(was, is, time.Now()) }
+
+// CompareAt is [Compare] at a time, which decides whether a declared end of service has come.
+func CompareAt(was, is *events.Catalog, now time.Time) []Break {
 	var found []Break
 	signed := is.SignOffs()
 	for _, old := range was.Entries() {
-		now, there := is.Entry(old.Type, old.Version)
+		after, there := is.Entry(old.Type, old.Version)
 		if !there {
-			found = append(found, unsigned(signed, Break{Type: old.Type, Version: old.Version, Change: "removed", From: "in the catalog"})...)
+			if from := served(old); old.ServedUntil.IsZero() || now.Before(old.ServedUntil) {
+				found = append(found, unsigned(signed, Break{Type: old.Type, Version: old.Version, Change: "removed", From: from})...)
+			}
 			continue
 		}
-		before, after := fields(old), fields(now)
-		for i, f := range before {
-			if f.value != after[i].value {
-				found = append(found, unsigned(signed, Break{Type: old.Type, Version: old.Version, Change: f.name, From: f.value, To: after[i].value})...)
+		if !after.ServedUntil.IsZero() && after.ServedUntil.Before(old.ServedUntil) {
+			found = append(found, unsigned(signed, Break{
+				Type: old.Type, Version: old.Version, Change: "served_until", From: old.ServedUntil.Format(time.DateOnly), To: after.ServedUntil.Format(time.DateOnly),
+			})...)
+		}
+		is := fields(after)
+		for i, f := range fields(old) {
+			if f.value != is[i].value {
+				found = append(found, unsigned(signed, Break{Type: old.Type, Version: old.Version, Change: f.name, From: f.value, To: is[i].value})...)
 			}
 		}
-		for _, d := range differences(old, now) {
+		for _, d := range differences(old, after) {
 			found = append(found, Break{Type: old.Type, Version: old.Version, Change: "schema", Field: d.field, From: d.from, To: d.to,
 				Fix: fmt.Sprintf("add version %d and keep this one as it was", old.Version+1)})
 		}
 	}
 	return found
+}
+
+// served says what the catalog promised of a version.
+func served(e events.Entry) string {
+	if e.ServedUntil.IsZero() {
+		return "in the catalog"
+	}
+	return "served until " + e.ServedUntil.Format(time.DateOnly)
 }
 
 type field struct{ name, value string }

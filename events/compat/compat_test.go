@@ -3,6 +3,7 @@ package compat_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/events/compat"
@@ -162,6 +163,36 @@ func TestCompare_Formats_E5(t *testing.T) {
 			if !strings.Contains(text.String(), w) {
 				t.Errorf("%s: got %s\nwant it to say %q", name, text.String(), w)
 			}
+		}
+	}
+}
+
+// A version is served until the day that the catalog declared: gone before, or a day that came nearer, must be signed off.
+func TestCompare_ServedUntil_E5(t *testing.T) {
+	t.Parallel()
+	head := "domains: [test]\nmessages:\n  - {type: test.thing.made, class: domain, owner: test, producers: [tester]}\n"
+	old := "  - {type: test.thing.renamed, class: domain, owner: test, producers: [tester], served_until: 2027-06-30}\n"
+	sooner, later := strings.Replace(old, "2027-06-30", "2027-01-31", 1), strings.Replace(old, "2027-06-30", "2028-01-31", 1)
+	signed := "signed_off: [{type: test.thing.renamed, change: served_until, to: \"2027-01-31\", reason: nobody reads it, approved_by: ada}]\n"
+	before, after := time.Date(2027, 6, 29, 23, 0, 0, 0, time.UTC), time.Date(2027, 6, 30, 1, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		now  string
+		at   time.Time
+		want string
+	}{
+		"gone before":    {"", before, "renamed v1: removed: was served until 2027-06-30"},
+		"gone after":     {"", after, ""},
+		"sooner":         {sooner, before, "renamed v1: served_until: was 2027-06-30, is 2027-01-31"},
+		"sooner, signed": {sooner + signed, before, ""},
+		"later":          {later, before, ""},
+		"declared anew":  {old, before, ""},
+	} {
+		var got []string
+		for _, b := range compat.CompareAt(parse(t, head+old), parse(t, head+c.now), c.at) {
+			got = append(got, b.String())
+		}
+		if text := strings.Join(got, "\n"); (text == "") != (c.want == "") || !strings.Contains(text, c.want) {
+			t.Errorf("%s: got %q, want %q", name, text, c.want)
 		}
 	}
 }

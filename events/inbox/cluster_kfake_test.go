@@ -3,15 +3,22 @@
 package inbox_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/vitrip/journeyman/events/nats"
 )
 
-// brokers gives the addresses of an empty Kafka cluster and the prefix under
-// which the test's topics and groups live there. With the build tag kafka it is a real one.
-func brokers(t *testing.T) (addrs []string, prefix string) {
+// transports are those that the tests run over: each with a broker in this process, one a test. With the build tag kafka it is a real Kafka alone.
+func transports() []transport {
+	return []transport{{"kafka", serveKafka, dialKafka}, {"nats", serveNATS, dialNATS}}
+}
+
+func serveKafka(t *testing.T) (addrs []string, prefix string) {
 	t.Helper()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100*time.Millisecond))
 	if err != nil {
@@ -19,4 +26,22 @@ func brokers(t *testing.T) (addrs []string, prefix string) {
 	}
 	t.Cleanup(cluster.Close)
 	return cluster.ListenAddrs(), ""
+}
+
+func serveNATS(t *testing.T) (addrs []string, prefix string) {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("NATS server is not ready")
+	}
+	return []string{s.ClientURL()}, ""
+}
+
+func dialNATS(addrs []string) (client, error) {
+	return nats.New(nats.Config{URL: strings.Join(addrs, ","), SessionTimeout: time.Second, AckTimeout: time.Second})
 }

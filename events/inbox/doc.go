@@ -37,7 +37,9 @@
 // as long as it takes. Repeats are compared by the body's bytes.
 //
 // Messages that wait beside each other share a transaction, with a savepoint
-// before each handler; handlers do not notice. [BatchHandler] takes several at a time.
+// before each handler; handlers do not notice. [BatchHandler] takes several at a
+// time, strict orders and framed bodies too. Replays come one at a time: what
+// becomes of each is decided by what the group has done with it before.
 //
 // A member that stood still and lost its partitions applies nothing twice: the
 // inbox row of whoever took over is there, and the server ends a transaction that

@@ -23,9 +23,9 @@ func (f *fixture) group() inbox.Group {
 }
 
 // A pause reaches every member, outlives restarts, and is over when it is resumed.
-func TestPause_IsDurable(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestPause_IsDurable(t *testing.T) { onEach(t, testPauseIsDurable) }
+
+func testPauseIsDurable(t *testing.T, f *fixture) {
 	stops := []func(){f.run(apply), f.run(apply)}
 	f.publish(f.created("K", 1))
 	f.eventually("the first message", func() bool { return f.applied() == 1 })
@@ -59,9 +59,9 @@ func TestPause_IsDurable(t *testing.T) {
 }
 
 // A pause lets handlers finish, and holds retries too.
-func TestPause_FinishesWhatItTook(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestPause_FinishesWhatItTook(t *testing.T) { onEach(t, testPauseFinishesWhatItTook) }
+
+func testPauseFinishesWhatItTook(t *testing.T, f *fixture) {
 	began, release := make(chan struct{}), make(chan struct{})
 	f.run(func(ctx context.Context, tx *outbox.Tx, m events.Received) error {
 		if m.Metadata.BusinessKey == "slow" {

@@ -1,9 +1,11 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -22,8 +24,10 @@ import (
 // round trip with all inbox rows, a savepoint before each handler, one COMMIT.
 // Handlers do not notice. Who fails goes back to its savepoint and is settled
 // after the commit as it would be alone; what follows it of its key is then
-// delivered alone, and so is everything that is not plain: repeats, replays,
-// strict orders, keys with a message in retry. When the transaction itself fails,
+// delivered alone, and so is everything that is not plain: repeats, replays, keys
+// with a message in retry, and of a strict order what comes too early or too
+// late. The places of strict orders are locked before the inbox rows, sorted, as
+// a message alone does it, and moved once, behind the last message applied. When the transaction itself fails,
 // or a handler meets a deadlock, each message is delivered alone, and the member
 // groups nothing for a minute.
 
@@ -54,7 +58,13 @@ type group struct {
 	rows   []grouped // whose inbox rows the transaction wrote
 	failed []failure
 	spoilt map[string]bool // keys that have an odd message: what follows is odd too
+	places map[turn]int64  // of strict orders: how far they are with the messages that are free to go
 }
+
+// turn is what a strict order counts: a key in a scope.
+type turn struct{ scope, key string }
+
+func (m message) at() turn { return turn{m.order.scope, m.Key} }
 
 type grouped struct {
 	message
@@ -68,9 +78,9 @@ type failure struct {
 	oc *outcome.Error
 }
 
-// group sorts out what may share a transaction.
-func (i *Inbox) group(batch []events.Delivery) *group {
-	g := &group{Inbox: i, all: batch, odd: map[int]bool{}, ended: map[int]bool{}, spoilt: map[string]bool{}}
+// group sorts out what may share a transaction. It reads framed bodies, for which it may have to ask the registry.
+func (i *Inbox) group(ctx context.Context, batch []events.Delivery) *group {
+	g := &group{Inbox: i, all: batch, odd: map[int]bool{}, ended: map[int]bool{}, spoilt: map[string]bool{}, places: map[turn]int64{}}
 	ids := map[string]bool{}
 	for no, d := range batch {
 		m, skip, err := i.open(d)
@@ -78,7 +88,11 @@ func (i *Inbox) group(batch []events.Delivery) *group {
 		case skip:
 			g.ended[no] = true
 			continue
-		case err != nil || m.order.strict || m.replay.ID != "" || m.framed != nil || ids[m.id] || g.spoilt[d.Key]:
+		case err != nil || m.replay.ID != "" || ids[m.id] || g.spoilt[d.Key]:
+			g.leaveOut(grouped{message: message{Delivery: d}, no: no})
+			continue
+		}
+		if i.read(ctx, &m); m.unread != nil {
 			g.leaveOut(grouped{message: message{Delivery: d}, no: no})
 			continue
 		}
@@ -125,7 +139,7 @@ func (g *group) transact(ctx, work context.Context) error {
 	for at := 0; at < len(mine); {
 		n := 1
 		if mine[at].route.Batch != nil {
-			for at+n < len(mine) && mine[at+n].route.no == mine[at].route.no {
+			for at+n < len(mine) && mine[at+n].route.Batch != nil && mine[at+n].route.no == mine[at].route.no {
 				n++
 			}
 		}
@@ -154,7 +168,10 @@ func (g *group) begin(ctx context.Context, conn *pgxpool.Conn) ([]grouped, error
 	ids, prints, keys := make([]string, len(g.plain)), make([][]byte, len(g.plain)), []string{}
 	for n, m := range g.plain {
 		ids[n], prints[n] = m.id, m.print
-		if m.entry.Class.Ordered() {
+		switch {
+		case m.order.strict:
+			g.places[m.at()] = 0
+		case m.entry.Class.Ordered():
 			keys = append(keys, m.Key)
 		}
 	}
@@ -166,6 +183,14 @@ func (g *group) begin(ctx context.Context, conn *pgxpool.Conn) ([]grouped, error
 	b.Queue("BEGIN")
 	b.Queue("SET LOCAL lock_timeout = '5s'")
 	b.Queue(g.idle)
+	for _, at := range sorted(g.places) {
+		b.Queue(g.order.lock, g.cfg.Group, at.scope, at.key).QueryRow(func(row pgx.Row) error {
+			var last int64
+			err := row.Scan(&last)
+			g.places[at] = last
+			return err
+		})
+	}
 	b.Queue(g.groups.insertAll, g.cfg.Group, ids, prints).Query(list(&fresh))
 	b.Queue(g.groups.behindAll, g.cfg.Group, keys).Query(list(&behind)) // after the wait for twins
 	b.Queue("SET LOCAL lock_timeout TO DEFAULT")
@@ -188,7 +213,7 @@ func (g *group) begin(ctx context.Context, conn *pgxpool.Conn) ([]grouped, error
 		if inserted[m.id] {
 			g.rows = append(g.rows, m)
 		}
-		if !inserted[m.id] || m.entry.Class.Ordered() && (waiting[m.Key] || g.spoilt[m.Key]) {
+		if !inserted[m.id] || m.entry.Class.Ordered() && g.spoilt[m.Key] || g.waits(&m, waiting) {
 			g.leaveOut(m)
 		} else {
 			mine = append(mine, m)
@@ -196,6 +221,26 @@ func (g *group) begin(ctx context.Context, conn *pgxpool.Conn) ([]grouped, error
 	}
 	clear(g.spoilt)
 	return mine, nil
+}
+
+// waits reports a message whose turn has not come, or is over. The turn of a strict order passes to the next one.
+func (g *group) waits(m *grouped, waiting map[string]bool) bool {
+	if !m.order.strict {
+		return m.entry.Class.Ordered() && waiting[m.Key]
+	}
+	m.order.last = g.places[m.at()]
+	if m.late() || g.gap(m.message, m.order.last) {
+		return true
+	}
+	g.places[m.at()] = m.env.Metadata.Sequence
+	return false
+}
+
+// sorted gives places in the one order in which they are locked.
+func sorted[V any](places map[turn]V) []turn {
+	return slices.SortedFunc(maps.Keys(places), func(a, b turn) int {
+		return cmp.Or(cmp.Compare(a.scope, b.scope), cmp.Compare(a.key, b.key))
+	})
 }
 
 // apply runs one handler between savepoints. It reports false when the handler
@@ -297,6 +342,15 @@ func (g *group) commit(ctx context.Context, conn *pgxpool.Conn, shared *sharedTx
 	}
 	if len(out) > 0 {
 		b.Queue(g.groups.forget, g.cfg.Group, out)
+	}
+	tops := map[turn]message{}
+	for _, m := range applied { // in order, so that the last one of a place stays
+		if m.order.strict {
+			tops[m.at()] = m.message
+		}
+	}
+	for _, at := range sorted(tops) {
+		g.queueAdvance(b, tops[at])
 	}
 	if len(staged) > 0 {
 		if err := g.cfg.Stager.QueueStaged(b, staged); err != nil {

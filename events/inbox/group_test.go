@@ -35,9 +35,9 @@ func (f *fixture) blocked(h inbox.Handler, records []events.Record, edit ...func
 	close(release)
 }
 
-func TestGroup_MessagesShareATransaction(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestGroup_MessagesShareATransaction(t *testing.T) { onEach(t, testGroupMessagesShareATransaction) }
+
+func testGroupMessagesShareATransaction(t *testing.T, f *fixture) {
 	var all []events.Record
 	for n := 1; n <= 20; n++ {
 		for k := range 5 {
@@ -65,9 +65,9 @@ func TestGroup_MessagesShareATransaction(t *testing.T) {
 }
 
 // Refusals, failures and panics take back their own work only, run once per attempt, and hold their key alone.
-func TestGroup_FailuresStayTheirOwn_E8(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestGroup_FailuresStayTheirOwn_E8(t *testing.T) { onEach(t, testGroupFailuresStayTheirOwnE8) }
+
+func testGroupFailuresStayTheirOwnE8(t *testing.T, f *fixture) {
 	var runs sync.Map
 	var all []events.Record
 	for n := 1; n <= 6; n++ {
@@ -124,8 +124,10 @@ func TestGroup_FailuresStayTheirOwn_E8(t *testing.T) {
 
 // A handler that passes over a failed statement spoils the group's transaction: each is then delivered alone.
 func TestGroup_BrokenTransactionIsDeliveredSingly(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+	onEach(t, testGroupBrokenTransactionIsDeliveredSingly)
+}
+
+func testGroupBrokenTransactionIsDeliveredSingly(t *testing.T, f *fixture) {
 	var all []events.Record
 	for n := 1; n <= 10; n++ {
 		all = append(all, f.created(fmt.Sprintf("K-%d", n), n))
@@ -144,9 +146,9 @@ func TestGroup_BrokenTransactionIsDeliveredSingly(t *testing.T) {
 }
 
 // A deadlock over what a group holds is nobody's failed attempt.
-func TestGroup_ContentionIsNoAttempt(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestGroup_ContentionIsNoAttempt(t *testing.T) { onEach(t, testGroupContentionIsNoAttempt) }
+
+func testGroupContentionIsNoAttempt(t *testing.T, f *fixture) {
 	var failed, retried atomic.Int64
 	var all []events.Record
 	for n := 1; n <= 10; n++ {
@@ -166,9 +168,9 @@ func TestGroup_ContentionIsNoAttempt(t *testing.T) {
 }
 
 // Settings of one handler do not hold for the next.
-func TestGroup_SettingsDoNotLeak(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestGroup_SettingsDoNotLeak(t *testing.T) { onEach(t, testGroupSettingsDoNotLeak) }
+
+func testGroupSettingsDoNotLeak(t *testing.T, f *fixture) {
 	var leaked atomic.Int64
 	var all []events.Record
 	for n := 1; n <= 12; n++ {
@@ -193,9 +195,9 @@ func TestGroup_SettingsDoNotLeak(t *testing.T) {
 	}
 }
 
-func TestBatchHandler_TakesSeveral(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestBatchHandler_TakesSeveral(t *testing.T) { onEach(t, testBatchHandlerTakesSeveral) }
+
+func testBatchHandlerTakesSeveral(t *testing.T, f *fixture) {
 	var calls, most atomic.Int64
 	h := func(ctx context.Context, tx *outbox.Tx, list []events.Received) error {
 		calls.Add(1)

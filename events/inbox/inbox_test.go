@@ -16,9 +16,9 @@ import (
 	"github.com/vitrip/journeyman/outcome"
 )
 
-func TestInbox_DuplicatesAreAbsorbed(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestInbox_DuplicatesAreAbsorbed(t *testing.T) { onEach(t, testInboxDuplicatesAreAbsorbed) }
+
+func testInboxDuplicatesAreAbsorbed(t *testing.T, f *fixture) {
 	var duplicates atomic.Int64
 	a, b := f.created("K", 1), f.created("K", 2)
 	f.publish(a, b, a, a, b, f.created("K", 3))
@@ -31,8 +31,10 @@ func TestInbox_DuplicatesAreAbsorbed(t *testing.T) {
 }
 
 func TestInbox_SameIDOtherContentIsBuried(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+	onEach(t, testInboxSameIDOtherContentIsBuried)
+}
+
+func testInboxSameIDOtherContentIsBuried(t *testing.T, f *fixture) {
 	id := events.NewID()
 	f.publish(envelope(t, "test.thing.created", 1, id, "K", 1), envelope(t, "test.thing.created", 1, id, "K", 2))
 	f.run(apply)
@@ -43,8 +45,10 @@ func TestInbox_SameIDOtherContentIsBuried(t *testing.T) {
 }
 
 func TestInbox_CommandsAreRecognisedByTheirKey(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+	onEach(t, testInboxCommandsAreRecognisedByTheirKey)
+}
+
+func testInboxCommandsAreRecognisedByTheirKey(t *testing.T, f *fixture) {
 	f.publish(envelope(t, "test.thing.make.requested", 1, events.NewID(), "K", 7), envelope(t, "test.thing.make.requested", 1, events.NewID(), "K", 7), f.created("K", 8))
 	f.run(apply)
 	f.eventually("two", func() bool { return f.applied() >= 2 })
@@ -54,9 +58,9 @@ func TestInbox_CommandsAreRecognisedByTheirKey(t *testing.T) {
 }
 
 // A failing message holds the later ones of its key, and nobody else's.
-func TestInbox_RetryKeepsTheOrderOfAKey(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestInbox_RetryKeepsTheOrderOfAKey(t *testing.T) { onEach(t, testInboxRetryKeepsTheOrderOfAKey) }
+
+func testInboxRetryKeepsTheOrderOfAKey(t *testing.T, f *fixture) {
 	var failures atomic.Int64
 	release := make(chan struct{})
 	h := func(ctx context.Context, tx *outbox.Tx, m events.Received) error {
@@ -65,7 +69,7 @@ func TestInbox_RetryKeepsTheOrderOfAKey(t *testing.T) {
 		default:
 			if m.Metadata.BusinessKey == "sick" && m.Metadata.Sequence == 1 {
 				failures.Add(1)
-				return outcome.NewRetryable(errors.New("not yet"), 300*time.Millisecond)
+				return outcome.NewRetryable(errors.New("not yet"), 2*time.Second) // its attempts outlast the others
 			}
 		}
 		return apply(ctx, tx, m)
@@ -100,8 +104,10 @@ func TestInbox_RetryKeepsTheOrderOfAKey(t *testing.T) {
 }
 
 func TestInbox_PoisonIsBuriedWithItsBytes(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+	onEach(t, testInboxPoisonIsBuriedWithItsBytes)
+}
+
+func testInboxPoisonIsBuriedWithItsBytes(t *testing.T, f *fixture) {
 	var attempts atomic.Int64
 	f.run(func(ctx context.Context, tx *outbox.Tx, m events.Received) error {
 		if m.Metadata.Sequence == 1 {
@@ -126,9 +132,9 @@ func TestInbox_PoisonIsBuriedWithItsBytes(t *testing.T) {
 	}
 }
 
-func TestInbox_HowAHandlerEnds(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestInbox_HowAHandlerEnds(t *testing.T) { onEach(t, testInboxHowAHandlerEnds) }
+
+func testInboxHowAHandlerEnds(t *testing.T, f *fixture) {
 	refuse := atomic.Bool{}
 	refuse.Store(true)
 	f.run(func(ctx context.Context, tx *outbox.Tx, m events.Received) error {
@@ -177,8 +183,10 @@ func TestInbox_HowAHandlerEnds(t *testing.T) {
 }
 
 func TestInbox_EventsGoWithTheTransaction(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+	onEach(t, testInboxEventsGoWithTheTransaction)
+}
+
+func testInboxEventsGoWithTheTransaction(t *testing.T, f *fixture) {
 	var runs atomic.Int64
 	f.run(func(ctx context.Context, tx *outbox.Tx, m events.Received) error {
 		tx.Emit(events.Message{Type: "test.thing.viewed", Data: map[string]any{"seen": m.MessageID}})
@@ -203,8 +211,10 @@ func TestInbox_EventsGoWithTheTransaction(t *testing.T) {
 
 // The server ends the handler's connection, twice: that is nobody's attempt.
 func TestInbox_LostConnectionBurnsNoAttempt(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+	onEach(t, testInboxLostConnectionBurnsNoAttempt)
+}
+
+func testInboxLostConnectionBurnsNoAttempt(t *testing.T, f *fixture) {
 	var runs, attempt atomic.Int64
 	f.run(func(ctx context.Context, tx *outbox.Tx, m events.Received) error {
 		attempt.Store(int64(m.Attempt))
@@ -221,9 +231,9 @@ func TestInbox_LostConnectionBurnsNoAttempt(t *testing.T) {
 	}
 }
 
-func TestInbox_DrainFinishesWhatItTook(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestInbox_DrainFinishesWhatItTook(t *testing.T) { onEach(t, testInboxDrainFinishesWhatItTook) }
+
+func testInboxDrainFinishesWhatItTook(t *testing.T, f *fixture) {
 	began, release := make(chan struct{}, 8), make(chan struct{})
 	h := func(ctx context.Context, tx *outbox.Tx, m events.Received) error {
 		began <- struct{}{}
@@ -256,9 +266,9 @@ func TestInbox_DrainFinishesWhatItTook(t *testing.T) {
 	}
 }
 
-func TestInbox_RunsOnManyMembers(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestInbox_RunsOnManyMembers(t *testing.T) { onEach(t, testInboxRunsOnManyMembers) }
+
+func testInboxRunsOnManyMembers(t *testing.T, f *fixture) {
 	stops := []func(){f.run(apply), f.run(apply)}
 	var all []events.Record
 	for n := 1; n <= 50; n++ {
@@ -283,13 +293,13 @@ func TestInbox_RunsOnManyMembers(t *testing.T) {
 
 func TestNew_RefusesAllMistakesAtOnce(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	_, err := inbox.New(f.kafka, f.pool, inbox.Config{Catalog: f.cat, Keep: time.Hour, DedupBy: "luck"},
+	f := setup(t, transports()[0])
+	_, err := inbox.New(f.bus, f.pool, inbox.Config{Catalog: f.cat, Keep: time.Hour, DedupBy: "luck"},
 		inbox.Route{Types: []string{"test.none.*"}, Handler: apply},
 		inbox.Route{Types: []string{"test.thing.created"}, Versions: []int{1, 9}, Handler: apply},
 		inbox.Route{Types: []string{"test.*"}, Handler: apply},
 		inbox.Route{Types: []string{"test.thing.viewed"}})
-	if _, err := inbox.New(f.kafka, f.pool, inbox.Config{Group: "view", Catalog: f.cat, Concurrency: 1, Stager: f.stage, Emits: []string{"test.thing.viewed", "test.thing.vanished"}},
+	if _, err := inbox.New(f.bus, f.pool, inbox.Config{Group: "view", Catalog: f.cat, Concurrency: 1, Stager: f.stage, Emits: []string{"test.thing.viewed", "test.thing.vanished"}},
 		inbox.Route{Types: []string{"test.thing.counted"}, Handler: apply}); err == nil || !strings.Contains(err.Error(), "test.thing.vanished") || strings.Contains(err.Error(), "viewed") {
 		t.Errorf("a handler that emits what is not in the catalog: got %v", err)
 	}
@@ -301,9 +311,9 @@ func TestNew_RefusesAllMistakesAtOnce(t *testing.T) {
 }
 
 // A handler that overstays loses its connection with its transaction; each time is an attempt, so it ends.
-func TestInbox_OverstayingEnds(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestInbox_OverstayingEnds(t *testing.T) { onEach(t, testInboxOverstayingEnds) }
+
+func testInboxOverstayingEnds(t *testing.T, f *fixture) {
 	f.run(func(ctx context.Context, tx *outbox.Tx, _ events.Received) error {
 		_, err := tx.Exec(ctx, `SELECT pg_sleep(60)`)
 		return err

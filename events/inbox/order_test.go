@@ -28,18 +28,17 @@ messages:
   - {type: test.saga.started, class: saga, owner: test, producers: [tester], consumers: [view], partitions: 2}
 `
 
-func setupOrder(t *testing.T, more string) *fixture {
-	t.Helper()
-	f := setup(t)
+// orders gives the fixture the catalog of strict orders.
+func (f *fixture) orders(more string) {
+	f.Helper()
 	var err error
 	if f.cat, err = events.ParseCatalog([]byte(orderYAML + more)); err != nil {
-		t.Fatal(err)
+		f.Fatal(err)
 	}
-	if err := f.kafka.EnsureTopics(f.ctx, 1, f.cat.Topics()...); err != nil {
-		t.Fatal(err)
+	if err := f.bus.EnsureTopics(f.ctx, 1, f.cat.Topics()...); err != nil {
+		f.Fatal(err)
 	}
 	f.stage = nil
-	return f
 }
 
 // step is a message of the scope: n is its sequence, previous the one before it.
@@ -59,9 +58,10 @@ func (f *fixture) held() int {
 }
 
 // Messages that come before the one they follow are held, over topics and members, and applied in order when it comes.
-func TestOrder_GapIsHeldUntilFilled_E4(t *testing.T) {
-	t.Parallel()
-	f := setupOrder(t, "")
+func TestOrder_GapIsHeldUntilFilled_E4(t *testing.T) { onEach(t, testOrderGapIsHeldUntilFilledE4) }
+
+func testOrderGapIsHeldUntilFilledE4(t *testing.T, f *fixture) {
+	f.orders("")
 	var waits atomic.Int64
 	edit := func(c *inbox.Config) { c.Hooks.Held = func(string, int64) { waits.Add(1) } }
 	f.runSteps(apply, edit)
@@ -83,9 +83,10 @@ func TestOrder_GapIsHeldUntilFilled_E4(t *testing.T) {
 
 // A gap that is not filled in time parks what is behind it, and nothing else; an
 // operator lets the key go on; the missing message is refused when it comes after all.
-func TestOrder_GapIsParkedAndAccepted_E4(t *testing.T) {
-	t.Parallel()
-	f := setupOrder(t, "")
+func TestOrder_GapIsParkedAndAccepted_E4(t *testing.T) { onEach(t, testOrderGapIsParkedAndAcceptedE4) }
+
+func testOrderGapIsParkedAndAcceptedE4(t *testing.T, f *fixture) {
+	f.orders("")
 	f.runSteps(apply, func(c *inbox.Config) { c.GapLimit = 300 * time.Millisecond })
 	f.publish(f.step("test.step.started", "K", 1, 0), f.step("test.step.started", "K", 4, 3), f.step("test.step.completed", "K", 6, 4), f.step("test.step.started", "L", 1, 0))
 	f.eventually("two parked", func() bool { return len(f.dead()) == 2 })
@@ -115,9 +116,10 @@ func TestOrder_GapIsParkedAndAccepted_E4(t *testing.T) {
 }
 
 // A parked gap that is filled after all needs no operator.
-func TestOrder_ParkedGapIsFilled_E4(t *testing.T) {
-	t.Parallel()
-	f := setupOrder(t, "")
+func TestOrder_ParkedGapIsFilled_E4(t *testing.T) { onEach(t, testOrderParkedGapIsFilledE4) }
+
+func testOrderParkedGapIsFilledE4(t *testing.T, f *fixture) {
+	f.orders("")
 	f.runSteps(apply, func(c *inbox.Config) { c.GapLimit = 100 * time.Millisecond })
 	f.publish(f.step("test.step.started", "K", 2, 1), f.step("test.step.started", "K", 3, 2))
 	f.eventually("both parked", func() bool { return len(f.dead()) == 2 })
@@ -127,8 +129,11 @@ func TestOrder_ParkedGapIsFilled_E4(t *testing.T) {
 
 // What follows a dead letter of a strict order waits until it was redriven.
 func TestOrder_NothingPassesADeadLetter_E4(t *testing.T) {
-	t.Parallel()
-	f := setupOrder(t, "")
+	onEach(t, testOrderNothingPassesADeadLetterE4)
+}
+
+func testOrderNothingPassesADeadLetterE4(t *testing.T, f *fixture) {
+	f.orders("")
 	broken := atomic.Bool{}
 	broken.Store(true)
 	f.runSteps(func(ctx context.Context, tx *outbox.Tx, m events.Received) error {
@@ -153,26 +158,29 @@ func TestOrder_NothingPassesADeadLetter_E4(t *testing.T) {
 }
 
 // A group that is made after the broker dropped old records may begin anywhere, if it says so.
-func TestOrder_JoinLate(t *testing.T) {
-	t.Parallel()
-	f := setupOrder(t, "")
+func TestOrder_JoinLate(t *testing.T) { onEach(t, testOrderJoinLate) }
+
+func testOrderJoinLate(t *testing.T, f *fixture) {
+	f.orders("")
 	f.runSteps(apply, func(c *inbox.Config) { c.JoinLate = true })
 	f.publish(f.step("test.step.started", "K", 7, 6), f.step("test.step.started", "K", 9, 8))
 	f.eventually("the first it sees, and the gap", func() bool { return f.order("K") == "7" && f.held() == 1 })
 }
 
-func TestOrder_BadHeaderIsBuried(t *testing.T) {
-	t.Parallel()
-	f := setupOrder(t, "")
+func TestOrder_BadHeaderIsBuried(t *testing.T) { onEach(t, testOrderBadHeaderIsBuried) }
+
+func testOrderBadHeaderIsBuried(t *testing.T, f *fixture) {
+	f.orders("")
 	f.runSteps(apply)
 	f.publish(f.step("test.step.started", "K", 1, 1), f.step("test.step.started", "L", 1, -1))
 	f.eventually("both buried", func() bool { return len(f.dead()) == 2 })
 }
 
 // Bodies wait and lie dead encrypted; what came encrypted is read with the key, and parked without.
-func TestInbox_Encryption_E4(t *testing.T) {
-	t.Parallel()
-	f := setupOrder(t, "encryption: {domain: at_rest, saga: end_to_end}\n")
+func TestInbox_Encryption_E4(t *testing.T) { onEach(t, testInboxEncryptionE4) }
+
+func testInboxEncryptionE4(t *testing.T, f *fixture) {
+	f.orders("encryption: {domain: at_rest, saga: end_to_end}\n")
 	dir := filepath.Join(t.TempDir(), "keys")
 	for _, id := range []string{"lost", "now"} {
 		if err := seal.Generate(dir, id); err != nil {
@@ -263,15 +271,16 @@ func TestInbox_Encryption_E4(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.eventually("all when the key is back", func() bool { return f.order("T") == "1" && f.order("dead") == "1" && f.order("waiting") == "1" })
-	if _, err := inbox.New(f.kafka, f.pool, inbox.Config{Group: "view", Catalog: f.cat, Concurrency: 1}, inbox.Route{Types: []string{"test.saga.started"}, Handler: apply}); err == nil || !strings.Contains(err.Error(), "keys: missing") {
+	if _, err := inbox.New(f.bus, f.pool, inbox.Config{Group: "view", Catalog: f.cat, Concurrency: 1}, inbox.Route{Types: []string{"test.saga.started"}, Handler: apply}); err == nil || !strings.Contains(err.Error(), "keys: missing") {
 		t.Errorf("without keys: got %v", err)
 	}
 }
 
 // Rotation reaches what waits and what lies dead, also what came encrypted.
-func TestInbox_Reseal_E4(t *testing.T) {
-	t.Parallel()
-	f := setupOrder(t, "encryption: {domain: at_rest, saga: end_to_end}\n")
+func TestInbox_Reseal_E4(t *testing.T) { onEach(t, testInboxResealE4) }
+
+func testInboxResealE4(t *testing.T, f *fixture) {
+	f.orders("encryption: {domain: at_rest, saga: end_to_end}\n")
 	dir := filepath.Join(t.TempDir(), "keys")
 	if err := seal.Generate(dir, "old"); err != nil {
 		t.Fatal(err)
@@ -320,4 +329,52 @@ func TestInbox_Reseal_E4(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.eventually("all under the new key alone", func() bool { return f.applied() == 3 })
+}
+
+func TestOrder_BatchesKeepIt_E4(t *testing.T) { onEach(t, testOrderBatchesKeepItE4) }
+
+// Messages of strict orders share a transaction and go to a batch handler together, in order; a gap or a refusal stops its key alone.
+func testOrderBatchesKeepItE4(t *testing.T, f *fixture) {
+	f.orders("")
+	var most atomic.Int64
+	batch := func(ctx context.Context, tx *outbox.Tx, list []events.Received) error {
+		for _, m := range list {
+			if m.Metadata.BusinessKey == "bad" && m.Metadata.Sequence == 5 {
+				return outcome.NewBusiness("NO", "no")
+			}
+		}
+		most.Store(max(most.Load(), int64(len(list))))
+		for _, m := range list {
+			if err := apply(ctx, tx, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	const each = 20
+	var all []events.Record
+	for n := 1; n <= each; n++ {
+		for _, key := range []string{"A", "B", "bad", "gap"} {
+			if key != "gap" || n != 10 {
+				all = append(all, f.step("test.saga.started", key, n, n-1))
+			}
+		}
+	}
+	f.publish(all...)
+	f.runRoutes([]inbox.Route{{Types: []string{"test.saga.started"}, Batch: batch}}, func(c *inbox.Config) { c.Stager, c.Concurrency, c.MaxInFlight = nil, 1, 200 })
+	f.eventually("all that can be applied", func() bool { return f.applied() == 2*each+4+9 && f.held() == 15+10 && len(f.dead()) == 1 })
+	const whole = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20"
+	for key, want := range map[string]string{"A": whole, "B": whole, "bad": "1 2 3 4", "gap": "1 2 3 4 5 6 7 8 9"} {
+		if got := f.order(key); got != want {
+			t.Errorf("key %s: applied %s, want %s", key, got, want)
+		}
+	}
+	if most.Load() < 2 {
+		t.Errorf("the largest batch has %d messages", most.Load())
+	}
+	if n := f.count(`SELECT count(*) FROM journeyman.inbox_order WHERE business_key IN ('A', 'B') AND seq = $1 OR business_key = 'bad' AND seq = 4 OR business_key = 'gap' AND seq = 9`, each); n != 4 {
+		t.Errorf("%d of four keys stand where they should", n)
+	}
+	f.publish(f.step("test.saga.started", "gap", 10, 9))
+	f.eventually("the rest behind the gap", func() bool { return f.order("gap") == whole && f.held() == 15 })
 }

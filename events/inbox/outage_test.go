@@ -12,9 +12,9 @@ import (
 )
 
 // The database is gone for a while: the inbox pauses, says so once, burns no attempt, and goes on.
-func TestInbox_DatabaseOutage(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestInbox_DatabaseOutage(t *testing.T) { onEach(t, testInboxDatabaseOutage) }
+
+func testInboxDatabaseOutage(t *testing.T, f *fixture) {
 	var paused, resumed atomic.Int64
 	f.run(apply, func(c *inbox.Config) {
 		c.Hooks.Paused = func(error) { paused.Add(1) }
@@ -56,9 +56,9 @@ func TestInbox_DatabaseOutage(t *testing.T) {
 }
 
 // A database that takes no writes, as after a failover, is an outage too (FC-C4).
-func TestInbox_ReadOnlyDatabase(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestInbox_ReadOnlyDatabase(t *testing.T) { onEach(t, testInboxReadOnlyDatabase) }
+
+func testInboxReadOnlyDatabase(t *testing.T, f *fixture) {
 	var paused, resumed atomic.Int64
 	f.run(apply, func(c *inbox.Config) {
 		c.Hooks.Paused = func(error) { paused.Add(1) }

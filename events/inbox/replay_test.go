@@ -49,8 +49,10 @@ func (f *fixture) after(records ...events.Record) {
 
 // A live group whose handler says nothing of replays has no effect twice, whatever is replayed to it (spec E9).
 func TestInbox_E9_LiveGroupRefusesReplays(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+	onEach(t, testInboxE9LiveGroupRefusesReplays)
+}
+
+func testInboxE9LiveGroupRefusesReplays(t *testing.T, f *fixture) {
 	r := f.created("K", 1)
 	id := r.Header(events.HeaderEventID)
 	var refused atomic.Int64
@@ -84,36 +86,37 @@ func TestInbox_E9_LiveGroupRefusesReplays(t *testing.T) {
 
 // A handler that takes replays handles a message once more for each replay, not for each delivery.
 func TestInbox_E9_RebuildHandlesOncePerReplay(t *testing.T) {
-	t.Parallel()
 	for policy, emitted := range map[inbox.ReplayPolicy]int{inbox.ReplayQuiet: 1, inbox.ReplayFull: 3} {
 		t.Run(string(policy), func(t *testing.T) {
-			t.Parallel()
-			f := setup(t)
-			f.runRoutes(f.route(policy))
-			r := f.created("K", 1)
-			id := r.Header(events.HeaderEventID)
-			f.after(r)
-			one, two := events.NewID(), events.NewID()
-			f.after(replayed(r, one, events.ReplayAgain, "", time.Minute), replayed(r, one, events.ReplayAgain, "view", time.Minute), replayed(r, two, events.ReplayAgain, "view", time.Minute))
-			if got, want := f.bodies(id), "live, replay "+one+", replay "+two; got != want {
-				t.Errorf("handled as %q, want %q", got, want)
-			}
-			// Two live ones that after() published come on top.
-			if n := f.count(`SELECT count(*) FROM journeyman.outbox`); n != emitted+2 {
-				t.Errorf("%d messages emitted, want %d", n, emitted+2)
-			}
-			marked := f.count(`SELECT count(*) FROM journeyman.outbox WHERE convert_from(body, 'UTF8')::jsonb->'metadata'->>'replay' = 'true'`)
-			if want := emitted - 1; marked != want {
-				t.Errorf("%d emitted messages marked as replay, want %d", marked, want)
-			}
+			onEach(t, func(t *testing.T, f *fixture) {
+				f.runRoutes(f.route(policy))
+				r := f.created("K", 1)
+				id := r.Header(events.HeaderEventID)
+				f.after(r)
+				one, two := events.NewID(), events.NewID()
+				f.after(replayed(r, one, events.ReplayAgain, "", time.Minute), replayed(r, one, events.ReplayAgain, "view", time.Minute), replayed(r, two, events.ReplayAgain, "view", time.Minute))
+				if got, want := f.bodies(id), "live, replay "+one+", replay "+two; got != want {
+					t.Errorf("handled as %q, want %q", got, want)
+				}
+				// Two live ones that after() published come on top.
+				if n := f.count(`SELECT count(*) FROM journeyman.outbox`); n != emitted+2 {
+					t.Errorf("%d messages emitted, want %d", n, emitted+2)
+				}
+				marked := f.count(`SELECT count(*) FROM journeyman.outbox WHERE convert_from(body, 'UTF8')::jsonb->'metadata'->>'replay' = 'true'`)
+				if want := emitted - 1; marked != want {
+					t.Errorf("%d emitted messages marked as replay, want %d", marked, want)
+				}
+			})
 		})
 	}
 }
 
 // A replayed message that fails keeps its mark in the retry store.
 func TestInbox_E9_ReplayIsRetriedAsReplay(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+	onEach(t, testInboxE9ReplayIsRetriedAsReplay)
+}
+
+func testInboxE9ReplayIsRetriedAsReplay(t *testing.T, f *fixture) {
 	var tries atomic.Int64
 	f.runRoutes([]inbox.Route{{Types: []string{"test.thing.created"}, Replay: inbox.ReplayQuiet, Handler: func(ctx context.Context, tx *outbox.Tx, m events.Received) error {
 		if !m.Replay {

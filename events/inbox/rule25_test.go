@@ -10,8 +10,10 @@ import (
 // A message that comes again days later is recognised: the inbox is not
 // partitioned by time, where uniqueness would end at midnight.
 func TestRule25_RepeatIsRecognisedOnAnotherDay(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+	onEach(t, testRule25RepeatIsRecognisedOnAnotherDay)
+}
+
+func testRule25RepeatIsRecognisedOnAnotherDay(t *testing.T, f *fixture) {
 	f.run(apply)
 	m := f.created("K", 1)
 	f.publish(m)

@@ -58,7 +58,7 @@ func (i *Inbox) serve(ctx, work context.Context, queue <-chan events.Delivery, d
 func (i *Inbox) deliverAll(ctx, work context.Context, batch []events.Delivery, done func(events.Delivery)) {
 	rest := batch
 	if len(batch) > 1 && time.Now().UnixNano() > i.singly.Load() && !rule.Off(25) {
-		g := i.group(batch)
+		g := i.group(work, batch)
 		ended, left, err := g.run(ctx, work)
 		if err != nil && work.Err() == nil && !errors.Is(err, errTwin) {
 			i.cfg.Log.Warn().Err(err).Int("messages", len(g.plain)).Msg("inbox: a group of messages failed, each is delivered alone")

@@ -11,9 +11,9 @@ import (
 )
 
 // Each version has its own handler with its own type; data that does not fit is dead, and so is a version nobody knows.
-func TestByVersion_E6(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestByVersion_E6(t *testing.T) { onEach(t, testByVersionE6) }
+
+func testByVersionE6(t *testing.T, f *fixture) {
 	type v1 struct{ N int }
 	type v2 struct {
 		N              int

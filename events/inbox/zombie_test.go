@@ -14,7 +14,6 @@ import (
 
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/events/inbox"
-	"github.com/vitrip/journeyman/events/kafka"
 	"github.com/vitrip/journeyman/outbox"
 )
 
@@ -36,14 +35,14 @@ func stall() inbox.Handler {
 // A consumer is stopped inside its handler and loses its partitions; the server
 // ends its transaction, another member goes on. When it wakes, neither its
 // effects nor its offsets count.
-func TestInbox_ZombieIsFenced(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
+func TestInbox_ZombieIsFenced(t *testing.T) { onEach(t, testInboxZombieIsFenced) }
+
+func testInboxZombieIsFenced(t *testing.T, f *fixture) {
 	for n := 1; n <= 5; n++ {
 		f.publish(f.created("K", n), f.created("L", n), f.created("M", n), f.created("N", n))
 	}
 	cmd := exec.CommandContext(f.ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), envChild+"="+f.dsn, envBrokers+"="+strings.Join(f.addrs, ","), envPrefix+"="+f.mine, envStall+"=yes")
+	cmd.Env = append(os.Environ(), envChild+"="+f.dsn, envOver+"="+f.over.name, envBrokers+"="+strings.Join(f.addrs, ","), envPrefix+"="+f.mine, envStall+"=yes")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -94,12 +93,7 @@ func TestInbox_ZombieIsFenced(t *testing.T) {
 
 func (f *fixture) lags() []events.Lag {
 	f.Helper()
-	k, err := kafka.New(kafka.Config{Brokers: f.addrs})
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer k.Close() //nolint:errcheck // idle connections
-	lags, err := k.Lag(f.ctx, f.mine+"view", f.mine+"test.thing.created.v1")
+	lags, err := f.lag.Lag(f.ctx, f.mine+"view", f.mine+"test.thing.created.v1")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Package kafka is the Kafka transport: publisher, subscriber and admin over
 // segmentio/kafka-go, with that client's known traps closed.
 //
-// It publishes with Client.Produce and never with the Writer, which sleeps,
+// It publishes with Client.RawProduce and batches of its own, never with the Writer, which sleeps,
 // retries behind the caller's back and reorders after a failed batch: acks of
 // all replicas, Java's partitioner, requests of at most 900 KB, one request in
 // flight per partition, stop at the first failure. It consumes with

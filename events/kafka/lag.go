@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -69,4 +70,30 @@ func (c *Client) Lag(ctx context.Context, group string, topics ...string) ([]eve
 		}
 	}
 	return lags, nil
+}
+
+// timeBytes bounds what is read to learn one record's time; a batch that is larger comes whole all the same.
+const timeBytes = 64 << 10
+
+// TimeAt gives the time of a record as [events.LagReader] says. It reads one batch.
+func (c *Client) TimeAt(ctx context.Context, at events.Position) (time.Time, error) {
+	res, err := c.api.Fetch(ctx, &kafka.FetchRequest{Topic: at.Topic, Partition: at.Partition, Offset: at.Offset, MinBytes: 1, MaxBytes: timeBytes, MaxWait: spanWait})
+	if err == nil {
+		err = res.Error
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("kafka: %s/%d at %d: %w", at.Topic, at.Partition, at.Offset, err)
+	}
+	for {
+		r, err := res.Records.ReadRecord()
+		if errors.Is(err, io.EOF) {
+			return time.Time{}, nil
+		}
+		if err != nil {
+			return time.Time{}, fmt.Errorf("kafka: %s/%d at %d: %w", at.Topic, at.Partition, at.Offset, err)
+		}
+		if r.Offset >= at.Offset { // a batch may begin before it
+			return r.Time, nil
+		}
+	}
 }

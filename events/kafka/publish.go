@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
 
 	"github.com/vitrip/journeyman/events"
 )
@@ -136,14 +138,9 @@ func (c *Client) send(ctx context.Context, p partition, records []events.Record,
 }
 
 func (c *Client) produce(ctx context.Context, p partition, records []events.Record, list []int) error {
-	batch := make([]kafka.Record, len(list))
-	now := time.Now()
-	for n, i := range list {
-		r := records[i]
-		batch[n] = kafka.Record{Key: kafka.NewBytes([]byte(r.Key)), Value: kafka.NewBytes(r.Body), Time: now, Headers: make([]kafka.Header, len(r.Headers))}
-		for h, header := range r.Headers {
-			batch[n].Headers[h] = kafka.Header{Key: header.Name, Value: []byte(header.Value)}
-		}
+	batch, err := encode(records, list, time.Now(), c.codec)
+	if err != nil {
+		return &events.PublishError{Fault: events.Permanent, Err: err}
 	}
 	select {
 	case c.slots <- struct{}{}:
@@ -151,8 +148,8 @@ func (c *Client) produce(ctx context.Context, p partition, records []events.Reco
 	case <-ctx.Done():
 		return &events.PublishError{Err: ctx.Err()}
 	}
-	res, err := c.api.Produce(ctx, &kafka.ProduceRequest{
-		Topic: p.topic, Partition: p.no, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(batch...), Compression: c.codec,
+	res, err := c.api.RawProduce(ctx, &kafka.RawProduceRequest{
+		Topic: p.topic, Partition: p.no, RequiredAcks: kafka.RequireAll, RawRecords: protocol.RawRecordSet{Reader: bytes.NewReader(batch)},
 	})
 	if err == nil && res != nil {
 		err = res.Error

@@ -54,6 +54,7 @@ func (m *consumer) lag(ctx context.Context, stream jetstream.Stream, at partitio
 			return l, err
 		}
 		l.Committed = int64(is.Seq) + 1 //nolint:gosec // far below
+		l.Next = l.Committed
 	}
 	last, err := stream.GetLastMsgForSubject(ctx, ofPartition(at))
 	switch {
@@ -84,4 +85,20 @@ func (m *consumer) lag(ctx context.Context, stream jetstream.Stream, at partitio
 	}
 	l.Behind = int64(c.CachedInfo().NumPending) //nolint:gosec // far below
 	return l, m.c.js.DeleteConsumer(ctx, m.c.stream(at.topic), c.CachedInfo().Name)
+}
+
+// TimeAt gives the time of a record as [events.LagReader] says.
+func (c *Client) TimeAt(ctx context.Context, at events.Position) (time.Time, error) {
+	stream, err := c.js.Stream(ctx, c.stream(at.Topic))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("nats: topic %s: %w", at.Topic, err)
+	}
+	m, err := stream.GetMsg(ctx, uint64(max(at.Offset, 1)), jetstream.WithGetMsgSubject(ofPartition(partition{at.Topic, at.Partition}))) //nolint:gosec // never negative
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return time.Time{}, nil
+	case err != nil:
+		return time.Time{}, fmt.Errorf("nats: %s/%d at %d: %w", at.Topic, at.Partition, at.Offset, err)
+	}
+	return m.Time, nil
 }

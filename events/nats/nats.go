@@ -4,7 +4,7 @@
 // A domain of the catalog is a stream on files, a topic a range of its
 // subjects: "<topic>.<partition>.<business key>", the key escaped. A record's
 // event id is its Nats-Msg-Id, so that the server drops a repeat within
-// [DuplicateWindow]. A key's records are sent one after another, each when the
+// [DuplicateWindow]; the id of a replay or redrive is part of it, so that what is delivered again on purpose arrives. A key's records are sent one after another, each when the
 // one before is acknowledged.
 //
 // JetStream's own acknowledgements redeliver what a dead consumer held after
@@ -30,8 +30,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// DuplicateWindow is how long a stream knows an event id again. A redrive of a
-// message under its old id within it is dropped by the server.
+// DuplicateWindow is how long a stream knows an event id again.
 const DuplicateWindow = 10 * time.Minute
 
 // Config configures a [Client]. URL must be set.

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/goleak"
 
+	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/events/eventstest"
 	"github.com/vitrip/journeyman/events/nats"
 )
@@ -87,4 +88,29 @@ func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// The server drops a repeat of an event, and takes what a replay or a redrive delivers again on purpose, each once.
+func TestPublish_E9_ReplaysAreNoRepeats(t *testing.T) {
+	t.Parallel()
+	k := open(t, serve(t, t.TempDir(), -1))
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	const topic = "test.a.done.v1"
+	if err := k.EnsureTopics(ctx, 1, events.TopicSpec{Name: topic, Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	of := func(headers ...events.Header) events.Record {
+		return events.Record{Topic: topic, Key: "K", Body: []byte("x"), Headers: append([]events.Header{{Name: events.HeaderEventID, Value: "e"}}, headers...)}
+	}
+	replayed, redriven := of(events.Header{Name: events.HeaderReplayID, Value: "1"}), of(events.Header{Name: events.HeaderRedriveID, Value: "2"})
+	for _, err := range k.Publish(ctx, []events.Record{of(), of(), replayed, replayed, redriven, redriven, of()}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	lags, err := k.Lag(ctx, "g", topic)
+	if err != nil || len(lags) != 1 || lags[0].Behind != 3 {
+		t.Errorf("%+v, %v; want the event, its replay and its redrive", lags, err)
+	}
 }

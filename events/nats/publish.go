@@ -101,10 +101,25 @@ func message(r events.Record, partitions int) (*nats.Msg, error) {
 		return nil, err
 	}
 	msg.Header.Set(headerAll, string(all))
-	if id := r.Header(events.HeaderEventID); id != "" {
+	if id := dedupID(r); id != "" {
 		msg.Header.Set(jetstream.MsgIDHeader, id)
 	}
 	return msg, nil
+}
+
+// dedupID is what the server knows a repeat by: the event, and the replay or
+// redrive that delivers it again on purpose, which must not be dropped.
+func dedupID(r events.Record) string {
+	id := r.Header(events.HeaderEventID)
+	if id == "" {
+		return ""
+	}
+	for _, name := range []string{events.HeaderReplayID, events.HeaderRedriveID, events.HeaderReplayGroup} {
+		if again := r.Header(name); again != "" {
+			id += "/" + again
+		}
+	}
+	return id
 }
 
 // native reports whether NATS carries the header as it is.

@@ -31,7 +31,7 @@ type Delivery struct {
 	NextAt      time.Time  `json:"next_at"` // means something while pending
 	CreatedAt   time.Time  `json:"created_at"`
 	FinishedAt  *time.Time `json:"finished_at,omitempty"`
-	Bytes       int        `json:"bytes"`
+	Bytes       int        `json:"bytes"` // of the message as it is sent
 }
 
 // Attempt is one attempt of a delivery.

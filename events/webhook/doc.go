@@ -13,6 +13,8 @@
 // webhook-signature ("v1," and the base64 of HMAC-SHA256 over "id.timestamp.body"), one for each secret that is valid, so that
 // a secret can be changed without a moment when a receiver knows none.
 //
+// With [Config.Keys] messages rest encrypted, bound to their delivery; tenant, type, operation and attempts stay readable.
+//
 // An address is looked at when it is dialled, after names were resolved ([PublicOnly]): a name that points inside, or is
 // pointed inside later, reaches nothing. Redirects are not followed, proxies not used, answers read up to a limit.
 package webhook

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/vitrip/journeyman/events/seal"
 	"github.com/vitrip/journeyman/internal/crash"
 )
 
@@ -23,6 +24,7 @@ const (
 	ReasonUsedUp  = "used_up"          // the schedule is used up
 	ReasonGone    = "gone"             // the endpoint answered 410
 	ReasonUnknown = "endpoint_unknown" // the directory does not know the endpoint any more
+	ReasonChanged = "changed"          // the message is not as it was encrypted
 )
 
 // perTurn is how many messages an endpoint gets before others have their turn.
@@ -171,6 +173,12 @@ func (w *Webhooks) attempt(ctx context.Context, d taken) (ok bool, err error) {
 	}
 	if err := e.check(w.cfg.Plaintext); err != nil {
 		return false, w.fail(ctx, d, answer{err: err.Error()})
+	}
+	switch d.body, err = w.clear(d.body, d.id); {
+	case errors.Is(err, seal.ErrNoKey):
+		return false, w.fail(ctx, d, answer{err: err.Error()}) // it may be given to us yet
+	case err != nil:
+		return false, w.bury(ctx, d, answer{err: err.Error()}, ReasonChanged)
 	}
 	crash.Point("webhook.before", d.id)
 	a := w.send(ctx, e, d)

@@ -11,7 +11,8 @@ type statements struct {
 	resend, isGone, reopen, endpoints, purge string
 }
 
-const columns = `d.id, d.endpoint, d.tenant, d.type, d.operation_id, d.state, d.reason, d.attempts, d.next_at, d.created_at, d.finished_at, octet_length(d.body)`
+const columns = `d.id, d.endpoint, d.tenant, d.type, d.operation_id, d.state, d.reason, d.attempts, d.next_at, d.created_at, d.finished_at,
+	octet_length(d.body) - CASE WHEN substring(d.body FROM 1 FOR 4) = 'jms1'::bytea THEN 54 + get_byte(d.body, 5) ELSE 0 END`
 
 func render(schema string) statements {
 	r := func(sql string) string {

@@ -58,7 +58,12 @@ func (w *Webhooks) Stage(ctx context.Context, tx *outbox.Tx, m Message) (endpoin
 				return 0, fmt.Errorf("stage webhook %s: %w: %d bytes, at most %d", m.ID, ErrTooLarge, len(text), w.cfg.MaxBody)
 			}
 		}
-		if _, err := tx.Exec(ctx, w.sql.stage, deliveryID(m.ID, e.ID), e.ID, m.Tenant, m.Type, m.OperationID, text); err != nil {
+		id := deliveryID(m.ID, e.ID)
+		rests, err := w.rest(text, id)
+		if err != nil {
+			return endpoints, fmt.Errorf("stage webhook %s for %s: %w", m.ID, e.ID, err)
+		}
+		if _, err := tx.Exec(ctx, w.sql.stage, id, e.ID, m.Tenant, m.Type, m.OperationID, rests); err != nil {
 			return endpoints, fmt.Errorf("stage webhook %s for %s: %w", m.ID, e.ID, err)
 		}
 		endpoints++

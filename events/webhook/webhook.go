@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rs/zerolog"
 
+	"github.com/vitrip/journeyman/events/seal"
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/outbox"
 )
@@ -21,6 +22,9 @@ type Config struct {
 	Pool      *pgxpool.Pool // where the tables are: the database of the transactions that stage
 	Schema    string        // "" = "journeyman"
 	Directory Directory
+	// Keys encrypt messages where they rest (spec E4); nil = they rest as they are. Partners get them clear. What was staged under
+	// other keys needs those too, until [seal.Reseal] went through [SealedTables].
+	Keys seal.Keys
 
 	Schedule    Schedule      // waits between attempts; nil = [DefaultSchedule]
 	Timeout     time.Duration // of one attempt, all of it; 0 = 10 s

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -9,6 +10,12 @@ import (
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/outbox"
 )
+
+//go:embed catalog.yaml
+var catalog []byte
+
+// Catalog is the catalog of the queue [MessageQueue], to be merged with the service's own.
+func Catalog() (*events.Catalog, error) { return events.ParseCatalog(catalog) }
 
 // MessageQueue is the queue of scheduled messages. Its runner has [Messages] among its queues.
 const MessageQueue = "journeyman.messages"

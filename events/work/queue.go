@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/vitrip/journeyman/events"
@@ -61,7 +62,7 @@ type Queue struct {
 	Handler       Handler
 	Call          Call            // before the handler, outside the transaction; may be nil
 	Concurrency   int             // at once in this runner, at least 1
-	Retry         []time.Duration // after the n-th failed attempt; nil means events.DefaultRetry
+	Retry         []time.Duration // after the n-th failed attempt; nil means as the runner's catalog says, without one events.DefaultRetry
 	PoisonedAfter int             // attempts, 0 means one more than the delays of Retry
 	Timeout       time.Duration   // deadline of Call, and of Handler, 0 means 10 s
 	Lease         time.Duration   // how long a claim holds, at least twice what Call and Handler may take; 0 means a minute, or that
@@ -87,6 +88,22 @@ func (q Queue) withDefaults() Queue {
 		q.Lease = max(time.Minute, q.least())
 	}
 	return q
+}
+
+// byCatalog takes over what the catalog says of the queue, nil for none.
+func (q *Queue) byCatalog(c *events.Catalog) error {
+	if c == nil {
+		return nil
+	}
+	f, ok := c.Queue(q.Name)
+	switch {
+	case !ok:
+		return fmt.Errorf("queue %q: not in the catalog", q.Name)
+	case q.Retry != nil && !slices.Equal(q.Retry, f.Retry), q.PoisonedAfter != 0 && q.PoisonedAfter != f.PoisonedAfter:
+		return fmt.Errorf("queue %q: retry %v and poisoned after %d, but the catalog says %v and %d", q.Name, q.Retry, q.PoisonedAfter, f.Retry, f.PoisonedAfter)
+	}
+	q.Retry, q.PoisonedAfter = f.Retry, f.PoisonedAfter
+	return nil
 }
 
 // least is the shortest lease that no healthy task outlives.

@@ -20,12 +20,13 @@ import (
 
 // Config configures a [Runner]. The zero value works for handlers that do not emit.
 type Config struct {
-	Schema       string         // PostgreSQL schema, "" means "journeyman"
-	Owner        string         // this process, as operators see it, "" means a random name
-	Stager       *outbox.Stager // required when handlers emit: a handler that emits without is FATAL
-	Keys         seal.Keys      // required when payloads rest encrypted
-	Poll         time.Duration  // wait between looks for due items, 0 means 200 ms
-	DrainTimeout time.Duration  // how long Run waits for handlers after cancel, 0 means 15 s
+	Schema       string          // PostgreSQL schema, "" means "journeyman"
+	Owner        string          // this process, as operators see it, "" means a random name
+	Stager       *outbox.Stager  // required when handlers emit: a handler that emits without is FATAL
+	Keys         seal.Keys       // required when payloads rest encrypted
+	Catalog      *events.Catalog // names the queues and says their retry schedule: a queue that it lacks, or that has another, refuses to start (spec E3). nil means that nobody checks
+	Poll         time.Duration   // wait between looks for due items, 0 means 200 ms
+	DrainTimeout time.Duration   // how long Run waits for handlers after cancel, 0 means 15 s
 	Hooks        Hooks
 	Log          zerolog.Logger // the zero value logs nothing
 }
@@ -73,6 +74,7 @@ func NewRunner(db *pgxpool.Pool, cfg Config, queues ...Queue) (*Runner, error) {
 	check(len(queues) > 0, "queues: none")
 	seen := map[string]bool{}
 	for _, q := range queues {
+		errs = append(errs, q.byCatalog(cfg.Catalog))
 		q = q.withDefaults()
 		errs = append(errs, q.check())
 		check(!seen[q.Name], "queue %q: twice", q.Name)

@@ -428,3 +428,32 @@ func TestNewRunner_R5_RefusesAllMistakesAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// A queue that the catalog lacks, or that is retried otherwise than it says, refuses to start; what the code leaves open is the catalog's.
+func TestNewRunner_Catalog_E3(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c, err := events.ParseCatalog([]byte("queues: [{name: test, owner: platform, producers: [a], consumers: [b], retry: [20ms], poisoned_after: 1}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := f.queue(apply)
+	slow.Retry = []time.Duration{time.Hour}
+	other := f.queue(apply)
+	other.Name = "other"
+	for want, q := range map[string]work.Queue{`queue "other": not in the catalog`: other, `queue "test": retry [1h0m0s]`: slow} {
+		if _, err := work.NewRunner(f.pool, work.Config{Catalog: c}, q); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	f.put(item("a"))
+	q := work.Queue{Name: "test", Concurrency: 1, Handler: func(context.Context, *outbox.Tx, work.Task) error { return errors.New("never") }}
+	f.run(work.Config{Catalog: c}, q)
+	f.eventually("the quarantine, after the catalog's one attempt", func() bool { return len(f.quarantine()) == 1 })
+	if got := f.quarantine()[0].Attempts; got != 1 {
+		t.Errorf("%d attempts, want 1", got)
+	}
+	if own, err := work.Catalog(); err != nil || len(own.Queues()) != 1 || own.Complete() != nil {
+		t.Errorf("the library's own catalog: %v", err)
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 	"github.com/vitrip/journeyman/events/inbox"
 	"github.com/vitrip/journeyman/events/kafka"
 	"github.com/vitrip/journeyman/events/nats"
-	schema "github.com/vitrip/journeyman/events/schema/json"
 	"github.com/vitrip/journeyman/events/webhook"
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/outbox"
@@ -56,6 +54,7 @@ type Config struct {
 	// Replication makes [App.EnsureTopics] create missing topics with so many copies; 0 = topics are somebody else's business.
 	Replication int
 	Env         string // environment, for events
+	Messages    Messages
 	Suppliers   Suppliers
 	Callback    string // base URL of our API, as suppliers reach it
 	// CallbackSecret signs callback addresses: at least 16 bytes, the same in every process.
@@ -76,6 +75,7 @@ type Config struct {
 	Exports export.Objects
 	// RetainEvery is how often a retention round runs; 0 = one hour.
 	RetainEvery time.Duration
+	Background  Background
 	Log         zerolog.Logger
 }
 
@@ -121,16 +121,17 @@ func (c Config) check() error {
 			errs = append(errs, fmt.Errorf("app: %s is %v, want more than 0", d.name, d.value))
 		}
 	}
+	errs = append(errs, c.checkBackground()...)
 	return errors.Join(append(errs, c.checkTransport()...)...)
 }
 
 // App is the application, connected but not running. Close it.
 type App struct {
-	cfg     Config
-	catalog *events.Catalog
+	cfg Config
+	writing
 	conn    *zeebe.Conn
 	token   func(context.Context) (string, error) // for the REST API; nil = none
-	bus     bus
+	bus     Bus
 	stager  *outbox.Stager
 	queue   *zeebe.Queue
 	sagas   *sagas.Sagas
@@ -138,11 +139,12 @@ type App struct {
 	worker  *worker.Worker
 	exports *export.Exports              // nil = not offered
 	relay   atomic.Pointer[outbox.Relay] // of this process, once it runs
+	lag     atomic.Pointer[inbox.LagWatch]
 	gauges  gauges
 }
 
-// New connects the parts. It does not touch the network beyond that: what cannot be reached shows when it is used.
-// All mistakes in cfg are reported at once.
+// New connects the parts. It does not touch the network beyond that: what cannot be reached shows when it is used. Only a schema
+// registry is asked, when what is emitted needs one. All mistakes in cfg are reported at once.
 func New(cfg Config) (_ *App, err error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -154,21 +156,10 @@ func New(cfg Config) (_ *App, err error) {
 			err = errors.Join(err, a.Close())
 		}
 	}()
-	if a.catalog, err = Catalog(); err != nil {
+	if a.writing, err = cfg.Messages.open(emits()); err != nil {
 		return nil, err
 	}
-	schemas, err := schema.Compile(a.catalog)
-	if err != nil {
-		return nil, err
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, err
-	}
-	a.stager, err = outbox.NewStager(outbox.Config{
-		Schema: cfg.Schema, Catalog: a.catalog, Schemas: schemas, Producer: producer, Instance: fmt.Sprintf("%s-%d", host, os.Getpid()), Env: cfg.Env,
-	})
-	if err != nil {
+	if a.stager, err = a.writing.stager(cfg.Schema, cfg.Env); err != nil {
 		return nil, err
 	}
 	if err := a.stager.Declare(emits()...); err != nil {
@@ -185,7 +176,7 @@ func New(cfg Config) (_ *App, err error) {
 	if a.conn, err = zeebe.Dial(gateway); err != nil {
 		return nil, err
 	}
-	if a.bus, err = cfg.openBus(); err != nil {
+	if a.bus, err = OpenBus(cfg); err != nil {
 		a.bus = nil // a nil client in an interface is not nil
 		return nil, err
 	}
@@ -204,6 +195,7 @@ func (a *App) Close() error {
 	if a.bus != nil {
 		errs = append(errs, a.bus.Close())
 	}
+	errs = append(errs, a.writing.close())
 	if a.conn != nil {
 		errs = append(errs, a.conn.Close())
 	}
@@ -223,8 +215,8 @@ func (a *App) Work(ctx context.Context) error {
 	return together(ctx, all)
 }
 
-// Relay runs what [App.Work] runs, but for the workers: events are published, sagas swept, webhooks sent, records archived. A
-// sandbox needs no more.
+// Relay runs what [App.Work] runs, but for the workers: events are published, sagas swept, webhooks sent, records archived, and
+// what [Background] says. A sandbox needs no more.
 func (a *App) Relay(ctx context.Context) error {
 	all, err := a.loops()
 	if err != nil {
@@ -244,6 +236,9 @@ func (a *App) loops() (map[string]func(context.Context) error, error) {
 	}
 	a.relay.Store(relay)
 	all := map[string]func(context.Context) error{"relay": relay.Run, "ringer": ringer.Run, "sagas": a.sagas.Run}
+	if err := a.background(all); err != nil {
+		return nil, err
+	}
 	if a.hooks != nil {
 		all["webhooks"] = a.hooks.Run
 	}
@@ -266,7 +261,7 @@ func (a *App) ringer() (*outbox.Ringer, error) {
 // Record runs the consumer that moves the operation records, which the API answers from, until ctx ends.
 func (a *App) Record(ctx context.Context) error {
 	records, err := inbox.New(a.bus, a.cfg.Pool, inbox.Config{
-		Group: "operation-records", Catalog: a.catalog, Schema: a.recordSchema(), Concurrency: 4, Log: a.cfg.Log,
+		Group: "operation-records", Catalog: a.catalog, Codec: a.codec, Keys: a.keys, Schema: a.recordSchema(), Concurrency: 4, Log: a.cfg.Log,
 	}, a.sagas.Routes()...)
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ func (a *App) build() error {
 	}
 	var told sagas.Webhooks
 	if a.cfg.Webhooks != nil {
-		if a.hooks, err = webhook.New(webhook.Config{Pool: a.cfg.Pool, Schema: a.recordSchema(), Directory: a.cfg.Webhooks, Log: a.cfg.Log}); err != nil {
+		if a.hooks, err = webhook.New(webhook.Config{Pool: a.cfg.Pool, Schema: a.recordSchema(), Directory: a.cfg.Webhooks, Keys: a.keys, Log: a.cfg.Log}); err != nil {
 			return err
 		}
 		told = a.hooks

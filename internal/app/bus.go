@@ -2,9 +2,11 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/deadletter"
 	"github.com/vitrip/journeyman/events/kafka"
 	"github.com/vitrip/journeyman/events/nats"
 )
@@ -15,11 +17,13 @@ const (
 	TransportNATS  = "nats"
 )
 
-// bus is one connection that publishes, consumes and makes topics.
-type bus interface {
+// Bus is one connection that publishes, consumes, makes topics, and tells what the broker has and how far groups are.
+type Bus interface {
 	events.Publisher
 	events.Subscriber
 	events.Admin
+	events.LagReader
+	events.SpanReader
 	Close() error
 }
 
@@ -50,11 +54,17 @@ func (c Config) checkTransport() []error {
 	return errs
 }
 
-func (c Config) openBus() (bus, error) {
-	if c.Transport == TransportNATS {
-		return nats.New(c.NATS)
+// OpenBus connects to the transport of a configuration, whose other fields do not matter. It refuses what is wrong with it all at
+// once. What cannot be reached shows when it is used.
+func OpenBus(cfg Config) (Bus, error) {
+	cfg = cfg.withDefaults()
+	if err := errors.Join(cfg.checkTransport()...); err != nil {
+		return nil, err
 	}
-	return kafka.New(c.Kafka)
+	if cfg.Transport == TransportNATS {
+		return nats.New(cfg.NATS)
+	}
+	return kafka.New(cfg.Kafka)
 }
 
 // EnsureTopics makes the topics of the catalog that are missing, with the catalog's partitions and retention and the copies of
@@ -63,7 +73,11 @@ func (a *App) EnsureTopics(ctx context.Context) error {
 	if a.cfg.Replication == 0 {
 		return nil
 	}
-	if err := a.bus.EnsureTopics(ctx, a.cfg.Replication, a.catalog.Topics()...); err != nil {
+	topics := a.catalog.Topics()
+	if a.cfg.Background.DeadLetters {
+		topics = append(topics, deadletter.Topics(a.catalog)...)
+	}
+	if err := a.bus.EnsureTopics(ctx, a.cfg.Replication, topics...); err != nil {
 		return fmt.Errorf("topics: %w", err)
 	}
 	return nil

@@ -34,7 +34,11 @@ func Catalog() (*events.Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("catalog of replays: %w", err)
 	}
-	merged, err := events.Merge(append(all, replays)...)
+	later, err := work.Catalog()
+	if err != nil {
+		return nil, fmt.Errorf("catalog of durable work: %w", err)
+	}
+	merged, err := events.Merge(append(all, replays, later)...)
 	if err != nil {
 		return nil, err
 	}

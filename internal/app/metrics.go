@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vitrip/journeyman/dedup"
 	"github.com/vitrip/journeyman/events/deadletter"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/sagas"
@@ -25,8 +26,8 @@ type gauges struct {
 	text []byte
 }
 
-// MetricsHandler serves GET /metrics in the Prometheus text format: operations (spec I10), workers, outbox, dead letters and
-// webhooks. It asks for no credentials and shows no ids: serve it on a listener of its own.
+// MetricsHandler serves GET /metrics in the Prometheus text format: operations (spec I10), workers, outbox, consumer groups, durable
+// work, dead letters and webhooks. It asks for no credentials and shows no ids: serve it on a listener of its own.
 func (a *App) MetricsHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var b bytes.Buffer
@@ -38,6 +39,7 @@ func (a *App) MetricsHandler() http.Handler {
 		if relay := a.relay.Load(); relay != nil {
 			writeRelay(&b, relay.Stats())
 		}
+		a.writeLag(&b)
 		b.Write(a.databaseGauges(r.Context()))
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		_, _ = w.Write(b.Bytes())
@@ -105,7 +107,7 @@ func (a *App) databaseGauges(ctx context.Context) []byte {
 	defer cancel()
 	var b bytes.Buffer
 	failed := 0
-	for _, count := range []func(context.Context, *bytes.Buffer) error{a.countOutbox, a.countDead, a.countWebhooks} {
+	for _, count := range []func(context.Context, *bytes.Buffer) error{a.countOutbox, a.countDead, a.countWebhooks, a.countWork, a.countLate} {
 		var part bytes.Buffer
 		if err := count(ctx, &part); err != nil {
 			failed++
@@ -145,6 +147,21 @@ func (a *App) countDead(ctx context.Context, b *bytes.Buffer) error {
 		sample(b, "journeyman_dead_letters", store+`,state="dead"`, float64(depth.Dead))
 		sample(b, "journeyman_dead_letters", store+`,state="parked"`, float64(depth.Parked))
 	}
+	return nil
+}
+
+// countLate counts calls that other systems had not seen when they were undone (path rule 11).
+func (a *App) countLate(ctx context.Context, b *bytes.Buffer) error {
+	store, err := dedup.New(a.schema())
+	if err != nil {
+		return err
+	}
+	c, err := store.LateCounts(ctx, a.cfg.Pool)
+	if err != nil {
+		return err
+	}
+	metric(b, "journeyman_late_calls_asked", "gauge", "Undone calls that other systems had not seen and are asked about again; over all processes.", float64(c.Asked))
+	metric(b, "journeyman_late_calls_open", "gauge", "Undone calls that were never seen and are asked about no more: that they land cannot be ruled out; over all processes.", float64(c.Over))
 	return nil
 }
 

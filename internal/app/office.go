@@ -3,13 +3,11 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rs/zerolog"
 
-	schema "github.com/vitrip/journeyman/events/schema/json"
+	"github.com/vitrip/journeyman/operator"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/sagas"
 	"github.com/vitrip/journeyman/zeebe"
@@ -23,6 +21,7 @@ type OfficeConfig struct {
 	Cluster              string       // name of the engine's cluster in our rows
 	Engine               *rest.Client // tells whether process instances have ended; nil = sagas cannot be closed by hand
 	Env                  string       // environment, for events; "" = "development"
+	Messages             Messages     // as the workers have them
 	Log                  zerolog.Logger
 }
 
@@ -40,21 +39,12 @@ func NewOffice(cfg OfficeConfig) (*Office, error) {
 	if cfg.Env == "" {
 		cfg.Env = "development"
 	}
-	catalog, err := Catalog()
+	w, err := cfg.Messages.open(append(emits(), operator.EventActed))
 	if err != nil {
 		return nil, err
 	}
-	schemas, err := schema.Compile(catalog)
-	if err != nil {
-		return nil, err
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, err
-	}
-	stager, err := outbox.NewStager(outbox.Config{
-		Schema: cfg.Schema, Catalog: catalog, Schemas: schemas, Producer: producer, Instance: fmt.Sprintf("%s-%d", host, os.Getpid()), Env: cfg.Env,
-	})
+	defer w.close() //nolint:errcheck // staging asks no registry
+	stager, err := w.stager(cfg.Schema, cfg.Env)
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,9 @@ record schema of its own, and runs the relay and the record consumer itself: no 
 				return exit(ExitUsage, err)
 			}
 			defer closing() //nolint:errcheck // what was archived was written
+			if sandbox {
+				cfg.Background = app.Background{Work: true, DeadLetters: true, LagEvery: lagEvery}
+			}
 			return f.runApp(cmd.Context(), cfg, func(a *app.App) ([]func(context.Context) error, error) {
 				handler, err := a.Handler(app.APIConfig{Auth: authenticator, Sandbox: sandbox})
 				if err != nil {

@@ -22,9 +22,11 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/vitrip/journeyman/events/seal"
 	"github.com/vitrip/journeyman/internal/app"
 	"github.com/vitrip/journeyman/internal/operatortest"
 	"github.com/vitrip/journeyman/internal/postgres"
+	"github.com/vitrip/journeyman/internal/postgres/pgtest"
 )
 
 // safeBuffer is written by a running command and read by the test.
@@ -262,7 +264,8 @@ func TestAPI_I9_I10_I12_Sandbox(t *testing.T) {
 	r.until("the figures", func() bool {
 		page = call(t, http.MethodGet, metrics, "", "").body
 		return strings.Contains(page, "# TYPE journeyman_saga_stuck_total") && strings.Contains(page, "# TYPE journeyman_saga_sla_breaches_total") &&
-			strings.Contains(page, "# TYPE journeyman_expired_operations_total") && strings.Contains(page, "# TYPE journeyman_sagas_stuck ")
+			strings.Contains(page, "# TYPE journeyman_expired_operations_total") && strings.Contains(page, "# TYPE journeyman_sagas_stuck ") &&
+			strings.Contains(page, `journeyman_consumer_lag{topic="platform.saga.progress.v1",group="operation-records"`)
 	})
 	checkAlerts(t, page)
 	for _, want := range []string{
@@ -303,13 +306,33 @@ func TestAPI_I9_I10_I12_Sandbox(t *testing.T) {
 	}
 }
 
+// avroCatalog has one of the application's types in Avro.
+const avroCatalog = `
+domains: [ticketing]
+messages:
+  - type: ticketing.ticket.recorded
+    class: domain
+    owner: ticketing
+    producers: [tour-workers]
+    consumers: [booking-view]
+    format: avro
+    schema: {type: record, name: TicketRecorded, fields: [{name: booking, type: string}, {name: sagaId, type: string}, {name: number, type: string}]}
+    operator_action: none
+    pii: none
+`
+
 // TestAPI_refusesByName starts nothing: each mistake is told by the name of its flag.
 func TestAPI_refusesByName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	keys, _ := jwks(t, dir)
+	folder := filepath.Join(dir, "keys")
+	if err := seal.Generate(folder, "k1"); err != nil {
+		t.Fatal(err)
+	}
+	dsn := pgtest.DSN(t) // some mistakes show only when the database was reached
 	base := []string{
-		"--dsn", "host=/nowhere", "--zeebe", "127.0.0.1:1", "--cluster", "c", "--kafka", "127.0.0.1:1", "--flight", "http://127.0.0.1:1", "--hotel", "http://127.0.0.1:1",
+		"--dsn", dsn, "--zeebe", "127.0.0.1:1", "--cluster", "c", "--kafka", "127.0.0.1:1", "--flight", "http://127.0.0.1:1", "--hotel", "http://127.0.0.1:1",
 		"--transfer", "http://127.0.0.1:1", "--payment", "http://127.0.0.1:1", "--callback", "http://127.0.0.1:1", "--log-level", "warn",
 	}
 	jwt := []string{"--listen", "127.0.0.1:0", "--issuer", testIssuer, "--audience", "a", "--keys-file", keys}
@@ -337,6 +360,16 @@ func TestAPI_refusesByName(t *testing.T) {
 		"oauth without secret":     {"run", []string{"--zeebe-oauth-url", "https://id.example/token", "--zeebe-client-id", "x"}, zeebeSecret},
 		"a few connections":        {"run", []string{"--connections", "1"}, "--connections 1: want 4 or more"},
 		"negative replication":     {"run", []string{"--replication", "-1"}, "--replication -1"},
+		"encryption without keys":  {"run", []string{"--encrypt", "saga=at_rest"}, "--encrypt: want --keys"},
+		"no such keys":             {"run", []string{"--keys", filepath.Join(dir, "none")}, "--keys: "},
+		"unknown class":            {"run", []string{"--keys", folder, "--encrypt", "odd=at_rest"}, `class "odd"`},
+		"no such catalog":          {"run", []string{"--catalog", filepath.Join(dir, "none.yaml")}, "--catalog "},
+		"bad catalog":              {"run", []string{"--catalog", writeFile(t, dir, "odd.yaml", "messages: []\n")}, "messages: none"},
+		"no registry":              {"run", []string{"--catalog", writeFile(t, dir, "avro.yaml", avroCatalog)}, "ticketing.ticket.recorded v1: wire confluent, but registry: missing"},
+		"cache without registry":   {"run", []string{"--registry-cache", dir}, "want --registry or"},
+		"half a registry user":     {"run", []string{"--registry", "http://127.0.0.1:1", "--registry-user", "ann"}, registryPassword},
+		"no event archive":         {"run", []string{"--event-archive", "ftp://x"}, "--event-archive: bucket"},
+		"negative lag":             {"run", []string{"--lag-every", "-1s"}, "LagEvery is -1s"},
 		"several mistakes at once": {"run", []string{"--replication", "-1", "--relay-lease", "-1s"}, "--relay-lease -1s"},
 	} {
 		code, _, stderr := run(nil, append(append([]string{c.command}, base...), c.args...)...)

@@ -35,16 +35,19 @@ type appFlags struct {
 	db          databaseFlags
 	cfg         app.Config
 	bus         busFlags
+	messages    messageFlags
 	connections int32
 	level       string
 
 	limits, webhooks, archive string // files, and a URL or folder
+	eventArchive              string // of the event log; "" where the command has no such flag
 	oauth                     zeebe.OAuthConfig
 }
 
 func (f *appFlags) add(cmd *cobra.Command) {
 	f.db.add(cmd)
 	f.bus.add(cmd)
+	f.messages.add(cmd)
 	c, fl := &f.cfg, cmd.Flags()
 	fl.StringVar(&c.Gateway, "zeebe", "", "host:port of the Zeebe gateway's gRPC API")
 	fl.BoolVar(&c.Plaintext, "zeebe-plaintext", false, "connect to the gateway without TLS")
@@ -130,15 +133,38 @@ func (f *appFlags) config(ctx context.Context, s Streams, log zerolog.Logger) (c
 		errs = append(errs, flagError("webhooks", err))
 		cfg.Webhooks = webhook.NewEndpoints(endpoints...)
 	}
-	if err := errors.Join(errs...); err != nil {
+	cfg.Messages, err = f.messages.open(s.Getenv)
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return cfg, closing, err
+	}
+	return f.stores(ctx, cfg)
+}
+
+// stores opens the object storage that flags name.
+func (f *appFlags) stores(ctx context.Context, cfg app.Config) (_ app.Config, closing func() error, err error) {
+	var open []*bucket.Bucket
+	closing = func() error {
+		var errs []error
+		for _, b := range open {
+			errs = append(errs, b.Close())
+		}
+		return errors.Join(errs...)
 	}
 	if f.archive != "" {
 		b, err := openArchive(ctx, f.archive)
 		if err != nil {
 			return cfg, closing, flagError("archive", err)
 		}
-		cfg.Archive, cfg.Exports, closing = app.Objects(b), app.ExportObjects(b), b.Close
+		open = append(open, b)
+		cfg.Archive, cfg.Exports = app.Objects(b), app.ExportObjects(b)
+	}
+	if f.eventArchive != "" {
+		b, err := openArchive(ctx, f.eventArchive)
+		if err != nil {
+			return cfg, closing, errors.Join(flagError("event-archive", err), closing())
+		}
+		open = append(open, b)
+		cfg.Background.EventArchive = b
 	}
 	return cfg, closing, nil
 }

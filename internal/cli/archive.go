@@ -54,7 +54,7 @@ With --once it ends when nothing is left to do and, with --json, prints {"rows",
 			if err != nil {
 				return err
 			}
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				store, err := b.open(ctx)
 				if err != nil {
 					return err
@@ -98,7 +98,7 @@ func newArchiveDays(s Streams) *cobra.Command {
 		Long: `With --json it prints {"archived": whether days are kept until archived, "days": [{"day", "kept", "state", "rows"}]}; state is "" (not
 archived), "writing", "verified" or "dropped".`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				log := outbox.NewLog(f.db.schema)
 				on, err := log.Archived(ctx, d.pool)
 				if err != nil {
@@ -142,7 +142,7 @@ With --json it prints {"days", "rows", "parts", "faults"}.`,
 			if err := required(cmd, "dsn", "archive"); err != nil {
 				return err
 			}
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				store, err := b.open(ctx)
 				if err != nil {
 					return err
@@ -186,7 +186,7 @@ func newArchiveOff(s Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				return pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 					if err := outbox.NewLog(f.db.schema).SetArchived(ctx, tx, false, who, act.reason); err != nil {
 						return err

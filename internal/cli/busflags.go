@@ -25,7 +25,15 @@ type busFlags struct {
 	replication int
 }
 
+// add declares the flags of a process that may also make topics.
 func (f *busFlags) add(cmd *cobra.Command) {
+	f.addConnection(cmd)
+	cmd.Flags().IntVar(&f.replication, "replication", 0, "create missing topics or streams with so many copies and check the others; 0 leaves them alone")
+	env(cmd, "replication", "JOURNEYMAN_REPLICATION")
+}
+
+// addConnection declares the flags that say how the broker is reached.
+func (f *busFlags) addConnection(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.transport, "transport", app.TransportKafka, "what events travel on: kafka or nats")
 	fl.StringSliceVar(&f.brokers, "kafka", nil, "Kafka brokers, host:port, comma-separated")
@@ -35,10 +43,9 @@ func (f *busFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.nats.URL, "nats", "", "NATS servers, nats://host:port, comma-separated")
 	f.natsTLS.add(cmd, "nats", "NATS")
 	fl.StringVar(&f.nats.CredentialsFile, "nats-credentials", "", "file with JWT and seed for NATS")
-	fl.IntVar(&f.replication, "replication", 0, "create missing topics or streams with so many copies and check the others; 0 leaves them alone")
 	for flag, variable := range map[string]string{
 		"transport": "TRANSPORT", "kafka": "KAFKA", "kafka-sasl": "KAFKA_SASL", "kafka-user": "KAFKA_USER",
-		"nats": "NATS", "nats-credentials": "NATS_CREDENTIALS", "replication": "REPLICATION",
+		"nats": "NATS", "nats-credentials": "NATS_CREDENTIALS",
 	} {
 		env(cmd, flag, "JOURNEYMAN_"+variable)
 	}
@@ -50,6 +57,18 @@ func (f *busFlags) needs() string {
 		return "nats"
 	}
 	return "kafka"
+}
+
+// given says whether any flag names a broker.
+func (f *busFlags) given() bool { return len(f.brokers) > 0 || f.nats.URL != "" }
+
+// open connects as the flags say.
+func (f *busFlags) open(s Streams) (app.Bus, error) {
+	var cfg app.Config
+	if err := f.configure(&cfg, s); err != nil {
+		return nil, err
+	}
+	return app.OpenBus(cfg)
 }
 
 // configure sets what the flags say; what stands there for the other transport is refused by [app.New].

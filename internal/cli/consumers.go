@@ -60,7 +60,7 @@ func newConsumersList(s Streams) *cobra.Command {
 With --json it prints {"groups": [{"group", "state", "members", "busy", "waiting", "dead", "parked", "oldest_waiting_seconds",
 "paused_at", "paused_by", "reason", "topics"}]}.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				list, err := inbox.NewDesk(f.db.schema).Groups(ctx, d.pool, first(args))
 				if err != nil {
 					return err
@@ -113,10 +113,10 @@ func newConsumersLag(s Streams) *cobra.Command {
 before the group came to them; ahead means that the topic was made anew and the group's position is behind its end.
 With --json it prints {"group", "behind", "lost", "partitions": [{"topic", "partition", "committed", "end", "behind", "lost", "ahead"}]}.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := required(cmd, "kafka"); err != nil {
+			if err := required(cmd, f.bus.needs()); err != nil {
 				return err
 			}
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				if len(topics) == 0 {
 					list, err := inbox.NewDesk(f.db.schema).Groups(ctx, d.pool, args[0])
 					if err != nil {
@@ -136,7 +136,7 @@ With --json it prints {"group", "behind", "lost", "partitions": [{"topic", "part
 		},
 	}
 	f.add(cmd)
-	f.addBroker(cmd)
+	f.bus.addConnection(cmd)
 	cmd.Flags().StringSliceVar(&topics, "topics", nil, "these topics, comma-separated")
 	return cmd
 }
@@ -147,7 +147,7 @@ func printLag(s Streams, group string, list []events.Lag, asJSON bool) error {
 	var behind, lost int64
 	for _, l := range list {
 		behind, lost = behind+l.Behind, lost+l.Lost
-		all = append(all, lag(l))
+		all = append(all, lag{l.Topic, l.Partition, l.Committed, l.End, l.Behind, l.Lost, l.Ahead})
 		note := ""
 		if l.Ahead {
 			note = "position is behind the end"
@@ -174,7 +174,7 @@ holds all the same. The act is audited. With --json it prints the group as "list
 			if err != nil {
 				return err
 			}
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				desk := inbox.NewDesk(f.db.schema)
 				err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 					if err := desk.Pause(ctx, tx, args[0], who, act.reason); err != nil {
@@ -243,7 +243,7 @@ func newConsumersResume(s Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 					if err := inbox.NewDesk(f.db.schema).Resume(ctx, tx, args[0]); err != nil {
 						return err

@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
-	"github.com/vitrip/journeyman/events/kafka"
 	"github.com/vitrip/journeyman/events/seal"
 	"github.com/vitrip/journeyman/internal/app"
 	"github.com/vitrip/journeyman/internal/postgres"
@@ -25,62 +24,51 @@ func deliveryCommands(s Streams) []*cobra.Command {
 
 // deliveryFlags say which database, broker and keys such a command works with.
 type deliveryFlags struct {
-	db      databaseFlags
-	brokers []string
-	keys    string
-	asJSON  bool
+	db       databaseFlags
+	bus      busFlags
+	messages messageFlags
+	asJSON   bool
 }
 
 func (f *deliveryFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.db.dsn, "dsn", "", "PostgreSQL connection string")
 	cmd.Flags().StringVar(&f.db.schema, "schema", postgres.DefaultSchema, "PostgreSQL schema of our tables")
-	cmd.Flags().StringVar(&f.keys, "keys", "", "folder of key files, where messages rest encrypted")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	env(cmd, "dsn", "JOURNEYMAN_DSN")
 	env(cmd, "schema", "JOURNEYMAN_SCHEMA")
-	env(cmd, "keys", "JOURNEYMAN_KEYS")
-}
-
-func (f *deliveryFlags) addBroker(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&f.brokers, "kafka", nil, "Kafka brokers, host:port, comma-separated")
-	env(cmd, "kafka", "JOURNEYMAN_KAFKA")
+	f.messages.addQuiet(cmd)
 }
 
 // delivery is what the flags opened.
 type delivery struct {
 	pool *pgxpool.Pool
-	keys seal.Keys     // nil without --keys
-	bus  *kafka.Client // nil without --kafka
+	keys seal.Keys // nil without --keys
+	bus  app.Bus   // nil when no flag names a broker
 	desk *operator.Desk
 }
 
 // with opens what the flags name, runs fn and closes it.
-func (f *deliveryFlags) with(cmd *cobra.Command, fn func(ctx context.Context, d delivery) error) error {
+func (f *deliveryFlags) with(cmd *cobra.Command, s Streams, fn func(ctx context.Context, d delivery) error) error {
 	if err := required(cmd, "dsn"); err != nil {
 		return err
 	}
 	var d delivery
-	if f.keys != "" {
-		dir, err := seal.OpenDir(f.keys)
-		if err != nil {
-			return exit(ExitUsage, fmt.Errorf("--keys: %w", err))
-		}
-		d.keys = dir
+	messages, err := f.messages.open(s.Getenv)
+	if err != nil {
+		return exit(ExitUsage, err)
 	}
-	if len(f.brokers) > 0 {
-		k, err := kafka.New(kafka.Config{Brokers: f.brokers})
-		if err != nil {
-			return exit(ExitUsage, fmt.Errorf("--kafka: %w", err))
+	d.keys = messages.Keys
+	if f.bus.given() {
+		if d.bus, err = f.bus.open(s); err != nil {
+			return exit(ExitUsage, err)
 		}
-		defer k.Close() //nolint:errcheck // idle connections
-		d.bus = k
+		defer d.bus.Close() //nolint:errcheck // nothing is under way
 	}
-	var err error
 	if d.pool, err = f.db.open(cmd.Context(), 8); err != nil {
 		return err
 	}
 	defer d.pool.Close()
-	office, err := app.NewOffice(app.OfficeConfig{Pool: d.pool, Schema: f.db.schema, Cluster: zeebe.DefaultCluster})
+	office, err := app.NewOffice(app.OfficeConfig{Pool: d.pool, Schema: f.db.schema, Cluster: zeebe.DefaultCluster, Messages: messages})
 	if err != nil {
 		return exit(ExitUsage, err)
 	}

@@ -112,7 +112,7 @@ func newDLQList(s Streams) *cobra.Command {
 		Long: `With --json it prints {"letters": [{"id", "group", "state", "business_key", "message_id", "type", "topic", "partition", "offset",
 "attempts", "class", "reason", "error", "sent", "first", "died"}]}.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				desk, err := d.letters(f.db.schema, nil)
 				if err != nil {
 					return err
@@ -146,7 +146,7 @@ func newDLQHeaps(s Streams) *cobra.Command {
 		Use: "heaps", Short: "Count messages by group, type and reason", Args: cobra.NoArgs,
 		Long: `With --json it prints {"depth": {"dead", "parked", "unforwarded", "refused"}, "heaps": [{"group", "state", "type", "reason", "count", "first", "last", "error"}]}.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				desk, err := d.letters(f.db.schema, nil)
 				if err != nil {
 					return err
@@ -187,7 +187,7 @@ With --json it prints the object that list has, with "headers", "story" and, wit
 			if err != nil {
 				return err
 			}
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				m, err := inbox.NewDesk(f.db.schema).Show(ctx, d.pool, ids[0])
 				if err != nil {
 					return err
@@ -295,7 +295,7 @@ With --json it prints {"results": [{"id", "message_id", "target", "error"}]}.`,
 			if err != nil {
 				return err
 			}
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				desk, err := d.letters(f.db.schema, func(cfg *deadletter.Config) { cfg.InboxKeep = c.keep })
 				if err != nil {
 					return err
@@ -315,10 +315,10 @@ With --json it prints {"results": [{"id", "message_id", "target", "error"}]}.`,
 		},
 	}
 	f.add(cmd)
-	f.addBroker(cmd)
+	f.bus.addConnection(cmd)
 	c.add(cmd)
 	cmd.Flags().StringVar(&group, "to-group", "", "send to this group instead")
-	cmd.Flags().StringVar(&topic, "to-topic", "", "publish to this topic instead; needs --kafka")
+	cmd.Flags().StringVar(&topic, "to-topic", "", "publish to this topic instead; needs --kafka or --nats")
 	cmd.Flags().IntVar(&rate, "rate", 0, "messages a second, 0 means no limit")
 	return cmd
 }
@@ -393,7 +393,7 @@ With --json it prints {"results": [{"id", "message_id", "new_message_id", "targe
 			if err != nil {
 				return exit(ExitUsage, fmt.Errorf("--data: %w", err))
 			}
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				desk, err := d.letters(f.db.schema, func(cfg *deadletter.Config) { cfg.InboxKeep = c.keep })
 				if err == nil && dir != "" {
 					desk, err = d.checked(f.db.schema, dir, c.keep)
@@ -462,7 +462,7 @@ func newDLQDrop(s Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				desk, err := d.letters(f.db.schema, nil)
 				if err != nil {
 					return err
@@ -489,7 +489,7 @@ func newDLQForward(s Streams) *cobra.Command {
 		Long: `Forward creates the DLQ topics that the catalogs below --dir name and copies to them what consumers set aside, with the
 original bytes and the story as headers. Any number may run; one at a time copies. Ctrl-C ends it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := required(cmd, "dsn", "kafka"); err != nil {
+			if err := required(cmd, "dsn", f.bus.needs()); err != nil {
 				return err
 			}
 			catalog, err := catalogsBelow(dir)
@@ -500,7 +500,7 @@ original bytes and the story as headers. Any number may run; one at a time copie
 			if err != nil {
 				return err
 			}
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				if err := d.bus.EnsureTopics(ctx, replication, deadletter.Topics(catalog)...); err != nil {
 					return exit(ExitMissing, err)
 				}
@@ -513,7 +513,7 @@ original bytes and the story as headers. Any number may run; one at a time copie
 		},
 	}
 	f.add(cmd)
-	f.addBroker(cmd)
+	f.bus.addConnection(cmd)
 	cmd.Flags().StringVar(&dir, "dir", ".", "folder with the catalogs")
 	cmd.Flags().IntVar(&replication, "replication", 3, "copies of each partition of a topic that is created, at least so many of one that exists")
 	cmd.Flags().StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or disabled")

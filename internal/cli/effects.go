@@ -20,7 +20,7 @@ func newEffects(s Streams) *cobra.Command {
 undo that runs or is stuck, and the amount at risk: effects that stand although their saga gave up. It ends with 0
 whatever it finds. With --json it prints {"at", "counts": {...}, "amount_at_risk": [{"minor", "currency", "effects"}],
 "answers_pending", "answers_gone", "answers_parked", "other_commands", "unknown_results", "orphans", "revoked",
-"undo_running", "undo_stuck", "undo_parked"}; counts are whole, lists are cut at --limit.`,
+"late_asked", "late_open", "undo_running", "undo_stuck", "undo_parked"}; counts are whole, lists are cut at --limit.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.with(cmd, func(ctx context.Context, d *operator.Desk) error {
 				e, err := d.Effects(ctx, limit)
@@ -45,6 +45,7 @@ func printEffects(s Streams, e operator.Effects) error {
 	err := facts(s.Out, "answers pending", n(c.AnswersPending)+", oldest "+c.OldestAnswer.Round(time.Second).String(), "answers gone", n(c.AnswersGone), "answers parked", n(c.AnswersParked),
 		"other commands", n(c.OtherCommands)+", parked "+n(c.OtherCommandsParked), "unknown results", n(c.UnknownResults),
 		"orphans proved", n(c.OrphansProved), "orphans undone", n(c.OrphansUndone), "orphans parked", n(c.OrphansParked), "revoked", n(c.Revoked), "effects undone", n(c.EffectsUndone),
+		"calls asked again", n(c.LateAsked), "calls never seen", n(c.LateOpen),
 		"undo running", n(c.UndoRunning), "undo stuck", n(c.UndoStuck), "undo parked", n(c.UndoParked))
 	if err != nil {
 		return err
@@ -84,6 +85,8 @@ func printEffects(s Streams, e operator.Effects) error {
 	commands("gone", e.AnswersGone)
 	commands("pending", e.AnswersPending)
 	commands("command", e.OtherCommands)
+	operations("asked again", e.Asked)
+	operations("never seen", e.AsksOver)
 	operations("revoked", e.Revoked)
 	if len(rows) == 0 {
 		return nil

@@ -26,7 +26,7 @@ message, should it come after all, is parked as "late". The act is audited. With
 				return err
 			}
 			group, key := args[0], args[1]
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 					if err := inbox.NewDesk(f.db.schema).AcceptGap(ctx, tx, group, key); err != nil {
 						return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vitrip/journeyman/events/inbox"
 	"github.com/vitrip/journeyman/events/seal"
+	"github.com/vitrip/journeyman/events/webhook"
 	"github.com/vitrip/journeyman/events/work"
 	"github.com/vitrip/journeyman/outbox"
 )
@@ -111,8 +112,8 @@ func newEventsReseal(s Streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "reseal", Short: "Encrypt stored bodies anew with the current key", Args: cobra.NoArgs,
-		Long: `Reseal goes through outbox, parked messages, event log, ledger and inbox and encrypts every body that is under an older key
-with the current one, some hundred to a transaction, while everything runs. It may be stopped and run again. Hashes of the
+		Long: `Reseal goes through outbox, parked messages, event log, ledger, inbox and webhooks and encrypts every body that is under an
+older key with the current one, some hundred to a transaction, while everything runs. It may be stopped and run again. Hashes of the
 audit chains stay as they are. Give --record-schema "" when the records are in another database. It ends with 3 when bodies are left whose key is missing, or that are not as they were encrypted.
 With --json it prints {"rows", "left": {"key id": bodies}, "changed"}.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -132,6 +133,7 @@ With --json it prints {"rows", "left": {"key id": bodies}, "changed"}.`,
 			tables = append(tables, work.SealedTables(db.schema)...)
 			if db.recordSchema != "" {
 				tables = append(tables, inbox.SealedTables(db.recordSchema)...)
+				tables = append(tables, webhook.SealedTables(db.recordSchema)...)
 			}
 			got, err := seal.Reseal(cmd.Context(), pool, keys, tables, func(table string, rows int64) {
 				if rows > 0 {

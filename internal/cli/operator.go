@@ -37,6 +37,7 @@ type deskFlags struct {
 
 	environment string
 	archive     string
+	messages    messageFlags
 }
 
 // add declares the flags; needRest are for commands that ask the engine and cannot do without.
@@ -56,12 +57,17 @@ func (f *deskFlags) add(cmd *cobra.Command) {
 	env(cmd, "event-archive", "JOURNEYMAN_EVENT_ARCHIVE")
 	env(cmd, "rest", "JOURNEYMAN_REST")
 	env(cmd, "cluster", "JOURNEYMAN_CLUSTER")
+	f.messages.addQuiet(cmd)
 }
 
 // with opens a desk, runs fn and closes it. needs are flags that must be set.
 func (f *deskFlags) with(cmd *cobra.Command, fn func(ctx context.Context, d *operator.Desk) error, needs ...string) error {
 	if err := required(cmd, needs...); err != nil {
 		return err
+	}
+	messages, err := f.messages.open(os.Getenv) // an act is told of by one event
+	if err != nil {
+		return exit(ExitUsage, err)
 	}
 	pool, err := f.db.open(cmd.Context(), 4)
 	if err != nil {
@@ -76,7 +82,7 @@ func (f *deskFlags) with(cmd *cobra.Command, fn func(ctx context.Context, d *ope
 			return exit(ExitUsage, fmt.Errorf("--rest: %w", err))
 		}
 	}
-	office, err := app.NewOffice(app.OfficeConfig{Pool: pool, Schema: f.db.schema, RecordSchema: f.db.recordSchema, Cluster: f.cluster, Engine: cfg.Engine, Env: f.environment})
+	office, err := app.NewOffice(app.OfficeConfig{Pool: pool, Schema: f.db.schema, RecordSchema: f.db.recordSchema, Cluster: f.cluster, Engine: cfg.Engine, Env: f.environment, Messages: messages})
 	if err != nil {
 		return exit(ExitUsage, err)
 	}

@@ -55,7 +55,7 @@ func (f *routeFlags) open(ctx context.Context, d delivery, schema string, dry bo
 		src = replay.FromArchive(b, d.keys)
 	case "broker":
 		if d.bus == nil || len(f.topics) == 0 {
-			return nil, nil, nil, exit(ExitUsage, errors.New("--source broker: want --kafka and --topic"))
+			return nil, nil, nil, exit(ExitUsage, errors.New("--source broker: want --kafka or --nats, and --topic"))
 		}
 		src = replay.FromBroker(d.bus, d.keys, f.topics...)
 	default:
@@ -75,7 +75,7 @@ func (f *routeFlags) target(d delivery, schema string) (replay.Target, error) {
 		t, err := replay.ToGroup(replay.GroupConfig{DB: d.pool, Schema: schema, Inbox: f.inbox, Group: name, Keys: d.keys})
 		return t, exit(ExitUsage, err)
 	case (f.to == "origin" || kind == "topic" && name != "") && d.bus == nil:
-		return nil, exit(ExitUsage, fmt.Errorf("--to %s: want --kafka", f.to))
+		return nil, exit(ExitUsage, fmt.Errorf("--to %s: want --kafka or --nats", f.to))
 	case f.to == "origin":
 		return replay.ToOrigin(d.bus), nil
 	case kind == "topic" && name != "":
@@ -160,7 +160,7 @@ and with --dry-run {"source", "filter", "messages", "keys", "bytes", "types", "f
 				}
 				filter.Types = append(filter.Types, types...)
 			}
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				src, target, closing, err := route.open(ctx, d, f.db.schema, dry)
 				if err != nil {
 					return err
@@ -179,7 +179,7 @@ and with --dry-run {"source", "filter", "messages", "keys", "bytes", "types", "f
 		},
 	}
 	f.add(cmd)
-	f.addBroker(cmd)
+	f.bus.addConnection(cmd)
 	route.add(cmd)
 	act.add(cmd)
 	cmd.Flags().StringVar(&from, "from", "", "published at or after, for example 2026-11-30T12:00:00Z")
@@ -257,7 +257,7 @@ A runner that still works on it stops before its next batch. With --json it prin
 			if err != nil {
 				return err
 			}
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				src, target, closing, err := route.open(ctx, d, f.db.schema, false)
 				if err != nil {
 					return err
@@ -286,7 +286,7 @@ A runner that still works on it stops before its next batch. With --json it prin
 		},
 	}
 	f.add(cmd)
-	f.addBroker(cmd)
+	f.bus.addConnection(cmd)
 	route.add(cmd)
 	act.add(cmd)
 	cmd.Flags().IntVar(&rate, "rate", 0, "messages a second from now on, 0 means no limit")
@@ -300,7 +300,7 @@ func newReplayList(s Streams) *cobra.Command {
 		Use: "list", Short: "List replays, newest first", Args: cobra.NoArgs,
 		Long: `With --json it prints {"replays": [...]}, each as "replay run" prints it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				r, err := runner(s, d, f.db.schema, "")
 				if err != nil {
 					return err
@@ -330,7 +330,7 @@ func newReplayShow(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show ID", Short: "Show one replay", Args: cobra.ExactArgs(1), Long: `With --json it prints the replay as "replay run" does.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				r, err := runner(s, d, f.db.schema, "")
 				if err != nil {
 					return err
@@ -358,7 +358,7 @@ func newReplayCancel(s Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				r, err := runner(s, d, f.db.schema, who)
 				if err != nil {
 					return err

@@ -25,9 +25,14 @@ func newRun(s Streams) *cobra.Command {
 		Use: "run", Short: "Run the worker process",
 		Long: `Run activates the jobs of the travel models, sends recorded answers, relays events to Kafka or NATS,
 sweeps up what dead processes left, tells partners by webhook, moves the operation records and archives old ones.
+It stages scheduled messages when they are due (--work), copies dead letters to the topics that the catalog names for them
+(--dead-letter-topics), archives the event log and the audit chains (--event-archive), and asks the broker how far consumer
+groups are behind (--lag-every). Any number of processes may do all of it: each thing is done by one at a time.
 
 SIGTERM or Ctrl-C drains: no new jobs, running ones are finished or handed back, then exit 0.
 A second signal ends the process at once; nothing is lost by that.
+
+` + messagesHelp + `
 
 ` + secretsHelp + `
 
@@ -75,6 +80,7 @@ Prometheus. Give it an address that only your own network reaches.`,
 	fl.DurationVar(&f.cfg.JobTimeout, "job-timeout", 30*time.Second, "a job is ours this long, extended while it runs")
 	fl.BoolVar(&records, "records", true, "also move the operation records, which the API answers from")
 	fl.StringVar(&listen, "listen", "", "host:port to serve GET /health and GET /metrics of the workers on; none when empty")
+	f.addBackground(cmd)
 	fl.BoolVar(&untilClosed, "until-stdin-closes", false, "drain when standard input closes: the process that started this one has ended")
 	for flag, variable := range map[string]string{
 		"concurrency": "CONCURRENCY", "max-jobs-active": "MAX_JOBS_ACTIVE", "job-timeout": "JOB_TIMEOUT", "records": "RECORDS", "listen": "LISTEN",
@@ -82,6 +88,21 @@ Prometheus. Give it an address that only your own network reaches.`,
 		env(cmd, flag, "JOURNEYMAN_"+variable)
 	}
 	return cmd
+}
+
+// lagEvery is how often the broker is asked for the lag of consumer groups where nothing else is said.
+const lagEvery = 15 * time.Second
+
+// addBackground declares the flags for what a process does beside jobs and events.
+func (f *appFlags) addBackground(cmd *cobra.Command) {
+	b, fl := &f.cfg.Background, cmd.Flags()
+	fl.BoolVar(&b.Work, "work", true, "also do durable work: scheduled messages are staged when they are due")
+	fl.BoolVar(&b.DeadLetters, "dead-letter-topics", true, "also copy dead letters to the catalog's DLQ topics; --replication makes them")
+	fl.StringVar(&f.eventArchive, "event-archive", "", "folder or URL (file:///…, s3://…) for the event log and the audit chains; days that are not archived stay in the database then")
+	fl.DurationVar(&b.LagEvery, "lag-every", lagEvery, "how often the broker is asked how far consumer groups are behind, for the metrics; 0 never")
+	for flag, variable := range map[string]string{"work": "WORK", "dead-letter-topics": "DEAD_LETTER_TOPICS", "event-archive": "EVENT_ARCHIVE", "lag-every": "LAG_EVERY"} {
+		env(cmd, flag, "JOURNEYMAN_"+variable)
+	}
 }
 
 // runApp opens the application and runs what parts gives until ctx ends or one of them fails.

@@ -42,7 +42,7 @@ func newWorkQueues(s Streams) *cobra.Command {
 		Long: `With --json it prints {"queues": [{"queue", "due", "scheduled", "retrying", "running", "oldest_due_seconds", "dead", "parked",
 "oldest_quarantine_seconds"}]}.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				list, err := work.NewDesk(f.db.schema).Stats(ctx, d.pool, "")
 				if err != nil {
 					return err
@@ -107,7 +107,7 @@ func newWorkList(s Streams) *cobra.Command {
 		Use: "list", Short: "List items that wait or are being done, by queue and time", Args: cobra.NoArgs,
 		Long: `With --json it prints {"items": [{"row", "state", "queue", "id", "key", "attempts", "error", "put", "not_before", "next", "owner", "lease_until"}]}.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				list, err := work.NewDesk(f.db.schema).List(ctx, d.pool, queue, limit)
 				if err != nil {
 					return err
@@ -138,7 +138,7 @@ func newWorkQuarantine(s Streams) *cobra.Command {
 		Use: "quarantine", Short: "List items that a person must decide about, the oldest first", Args: cobra.NoArgs,
 		Long: `With --json it prints {"items": [{"row", "state", "queue", "id", "key", "attempts", "class", "reason", "error", "put", "not_before", "died"}]}.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				list, err := work.NewDesk(f.db.schema).Quarantine(ctx, d.pool, queue, limit)
 				if err != nil {
 					return err
@@ -176,7 +176,7 @@ func newWorkAct(s Streams, name, short, told string, do func(d *work.Desk, ctx c
 			if err != nil {
 				return err
 			}
-			return f.with(cmd, func(ctx context.Context, d delivery) error {
+			return f.with(cmd, s, func(ctx context.Context, d delivery) error {
 				desk := work.NewDesk(f.db.schema)
 				err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 					is, err := desk.Show(ctx, tx, row)

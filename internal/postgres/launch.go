@@ -23,6 +23,7 @@ const nobody = 65534
 type Cluster struct {
 	DSN  string // of the database "postgres", superuser postgres
 	dir  string
+	args []string // the server's program and its arguments
 	cmd  *exec.Cmd
 	out  *bytes.Buffer
 	end  chan error
@@ -79,15 +80,26 @@ func (c *Cluster) start(ctx context.Context, bin string, settings []string) erro
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	c.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", sock, //nolint:noctx // ended by Stop, not by ctx
+	c.args = []string{
+		filepath.Join(bin, "postgres"), "-D", data, "-k", sock,
 		"-c", "listen_addresses=", "-c", "fsync=off", "-c", "full_page_writes=off",
-		"-c", "shared_buffers=128MB", "-c", "max_connections=300", "-c", "log_min_messages=fatal")
-	for _, s := range settings {
-		c.cmd.Args = append(c.cmd.Args, "-c", s)
+		"-c", "shared_buffers=128MB", "-c", "max_connections=300", "-c", "log_min_messages=fatal",
 	}
+	for _, s := range settings {
+		c.args = append(c.args, "-c", s)
+	}
+	c.DSN = "host=" + sock + " user=postgres dbname=postgres sslmode=disable"
+	if err := c.serve(); err != nil {
+		return err
+	}
+	return c.await(ctx)
+}
+
+// serve starts the server over its files.
+func (c *Cluster) serve() error {
+	c.cmd = exec.Command(c.args[0], c.args[1:]...) //nolint:gosec,noctx // our own server, ended by Stop and not by ctx
 	c.cmd.Dir, c.cmd.SysProcAttr = c.dir, procAttr()
 	c.cmd.Stdout, c.cmd.Stderr = c.out, c.out
-	c.DSN = "host=" + sock + " user=postgres dbname=postgres sslmode=disable"
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // Pdeathsig fires when the starting thread ends
@@ -97,6 +109,11 @@ func (c *Cluster) start(ctx context.Context, bin string, settings []string) erro
 	if err := <-started; err != nil {
 		return fmt.Errorf("start postgres: %w", err)
 	}
+	return nil
+}
+
+// await waits until the server answers.
+func (c *Cluster) await(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -117,6 +134,26 @@ func (c *Cluster) start(ctx context.Context, bin string, settings []string) erro
 
 // PID is the process id of the server, the parent of those that serve connections.
 func (c *Cluster) PID() int { return c.cmd.Process.Pid }
+
+// Crash kills the server by SIGKILL and waits until all its processes are gone, as they are at once without it: what it had not
+// written is lost. [Cluster.Restart] brings it back over its files.
+func (c *Cluster) Crash() error {
+	if err := c.cmd.Process.Kill(); err != nil {
+		return fmt.Errorf("kill postgres: %w", err)
+	}
+	c.end <- <-c.end // the wait for its output ends with the last process; Stop finds it ended
+	return nil
+}
+
+// Restart starts a server that crashed and waits until it has recovered and answers. When ctx ends first the cluster is stopped.
+func (c *Cluster) Restart(ctx context.Context) error {
+	<-c.end
+	c.out.Reset()
+	if err := c.serve(); err != nil {
+		return err
+	}
+	return c.await(ctx)
+}
 
 // Stop ends the server, waits for it and removes its folder. Safe to call more than once.
 func (c *Cluster) Stop() error {

@@ -7,6 +7,11 @@
 // booked. Behind it the saga goes forward, or a person puts it right (spec Z5). What the new booking costs more is
 // authorized and captured, what it costs less is paid back.
 //
+// What a person settles goes into the report of the task "remediate", or of `journeyman saga remediate`, and the booking shows it from
+// the transaction that closes the saga on: {"outcome": "completed", "released": ["<reference>"], "amount": 130000, "moved":
+// [{"kind": "refunded", "reference": "<reference>", "amount": 10000}]}, see [tourbooking.ByHand]. A report that does not fit the booking
+// closes nothing.
+//
 // Only the hotel and the transfer can be changed: tickets hang on the flight's reservation, so another flight is a refund and
 // a new booking. An answer that a supplier owes past its SLA is followed up before anything is undone (spec S4).
 package amendment

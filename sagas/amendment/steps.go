@@ -53,7 +53,7 @@ func (d desk) back(ctx context.Context, tx *worker.Tx, u worker.UndoOf[Amendment
 		return err
 	}
 	_, err = d.bookings.Move(ctx, tx, u.Meta.BusinessKey, k.EndAmendmentEvent(), tourbooking.Detail{Segment: u.In.Segment, Kind: u.In.Kind, Reason: u.Reason})
-	return fatalIfRefused(err)
+	return tourbooking.FatalIfNotMoved(err)
 }
 
 func (d desk) client(kind string) (*supplier.Client, error) {
@@ -120,7 +120,7 @@ func (d desk) confirm(ctx context.Context, tx *worker.Tx, job worker.Job[Amendme
 		return out, err
 	}
 	if _, err := d.bookings.Amend(ctx, tx, k, job.SagaID, job.In.Segment, job.In.Kind, job.In.NewReservation, job.In.Amount); err != nil {
-		return out, fatalIfRefused(err)
+		return out, tourbooking.FatalIfNotMoved(err)
 	}
 	return out, d.sagas.Decide(ctx, tx, job.SagaID, sagas.Completed)
 }
@@ -145,13 +145,4 @@ func (d desk) settleOld(ctx context.Context, tx *worker.Tx, job worker.Job[Amend
 		return AmendmentReleaseOldOut{}, err
 	}
 	return AmendmentReleaseOldOut{}, d.bookings.GiveBack(ctx, tx, k, job.In.OldReservation)
-}
-
-// fatalIfRefused makes a refused move a person's matter: model and state machine disagree.
-func fatalIfRefused(err error) error {
-	var refused *tourbooking.MoveError
-	if errors.As(err, &refused) || errors.Is(err, tourbooking.ErrUnknown) {
-		return worker.Fatal(err)
-	}
-	return err
 }

@@ -1,6 +1,7 @@
 package amendment
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,7 +120,7 @@ type Result struct {
 
 type result struct{ bookings *tourbooking.Bookings }
 
-func (t result) of(ctx context.Context, tx *outbox.Tx, a sagas.Attempt, _ sagas.Ending) (any, error) {
+func (t result) of(ctx context.Context, tx *outbox.Tx, a sagas.Attempt, e sagas.Ending) (any, error) {
 	var r Request
 	if err := a.Request(&r); err != nil {
 		return nil, worker.Fatal(err)
@@ -132,12 +133,36 @@ func (t result) of(ctx context.Context, tx *outbox.Tx, a sagas.Attempt, _ sagas.
 	if err != nil {
 		return nil, err
 	}
+	if len(e.Remediation) > 0 {
+		if k, err = t.byHand(ctx, tx, k, a.OperationID, e.Remediation); err != nil {
+			return nil, err
+		}
+	}
 	out.State, out.Amount, out.Currency = k.State, k.Amount, k.Currency
 	_, out.Supplier, err = t.bookings.Standing(ctx, tx, k, r.Segment)
 	if errors.Is(err, tourbooking.ErrUnknown) {
 		err = nil
 	}
 	return out, err
+}
+
+// byHand takes over what a person reported: beside "outcome" and their own words the fields of [tourbooking.ByHand], each of which may be
+// missing. What does not fit the booking is refused: nothing is closed until the report is right.
+func (t result) byHand(ctx context.Context, tx *outbox.Tx, k tourbooking.Booking, sagaID string, report json.RawMessage) (tourbooking.Booking, error) {
+	if !bytes.HasPrefix(bytes.TrimSpace(report), []byte("{")) {
+		return k, nil // words only
+	}
+	var h tourbooking.ByHand
+	if err := json.Unmarshal(report, &h); err != nil {
+		return k, outcome.Fatalf("remediation", "the report of what was done by hand: %v", err)
+	}
+	if err := t.bookings.SettledByHand(ctx, tx, k, sagaID, h); err != nil {
+		if errors.Is(err, tourbooking.ErrByHand) {
+			err = outcome.NewFatal(err)
+		}
+		return k, err
+	}
+	return t.bookings.Lock(ctx, tx, k.BusinessKey)
 }
 
 // view is what a partner sees of one part while the operation runs.

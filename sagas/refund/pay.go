@@ -48,7 +48,7 @@ func (d desk) RefundApprove() RefundApproveHandler {
 // say the suppliers took back, not what a process variable says.
 func (d desk) approve(ctx context.Context, tx *outbox.Tx, job worker.Job[RefundApproveIn]) (RefundApproveOut, error) {
 	if _, err := d.bookings.Move(ctx, tx, job.BusinessKey, tourbooking.EndCancellation, tourbooking.Detail{}); err != nil {
-		return RefundApproveOut{}, fatalIfRefused(err)
+		return RefundApproveOut{}, tourbooking.FatalIfRefused(err)
 	}
 	n, amount, err := sumSegments(ctx, tx, d.sql, job.SagaID)
 	if err != nil {

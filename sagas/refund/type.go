@@ -216,7 +216,7 @@ func (t refundType) result(ctx context.Context, tx *outbox.Tx, a sagas.Attempt, 
 		return nil, err
 	}
 	if k, err = t.bookings.Move(ctx, tx, a.BusinessKey, k.ResumeEvent(), tourbooking.Detail{Reason: e.Code}); err != nil {
-		return nil, fatalIfRefused(err)
+		return nil, tourbooking.FatalIfRefused(err)
 	}
 	out.State = k.State
 	return out, nil
@@ -287,13 +287,4 @@ func partial(s worker.Step) (segment string, v any) {
 	default:
 		return "", nil
 	}
-}
-
-// fatalIfRefused makes a refused move a person's matter: model and state machine disagree.
-func fatalIfRefused(err error) error {
-	var refused *tourbooking.MoveError
-	if errors.As(err, &refused) {
-		return worker.Fatal(err)
-	}
-	return err
 }

@@ -112,19 +112,10 @@ func (d desk) confirm(ctx context.Context, tx *outbox.Tx, job worker.Job[Reserva
 	}
 	_, id, err := d.bookings.Standing(ctx, tx, k, flight)
 	if err != nil {
-		return out, fatalIfRefused(err)
+		return out, tourbooking.FatalIfNotMoved(err)
 	}
 	r := d.ticketing(job.BusinessKey, k.Booking, k.Travellers, []string{id})
 	r.Tenant, r.Key, r.CorrelationID, r.Traceparent, r.Actor = job.Tenant, job.SagaID, job.CorrelationID, job.Traceparent, job.Actor
 	_, err = d.sagas.StartTx(ctx, tx, r)
 	return out, err
-}
-
-// fatalIfRefused makes a refused move, or a booking that is not there, a person's matter: model and state machine disagree.
-func fatalIfRefused(err error) error {
-	var refused *tourbooking.MoveError
-	if errors.As(err, &refused) || errors.Is(err, tourbooking.ErrUnknown) {
-		return worker.Fatal(err)
-	}
-	return err
 }

@@ -105,7 +105,7 @@ func (d desk) blocked(ctx context.Context, tx *outbox.Tx, m worker.Meta, res hel
 		return err
 	}
 	_, err := d.bookings.Move(ctx, tx, m.BusinessKey, tourbooking.PaymentAuthorized, tourbooking.Detail{Segment: supplier.Payment, Supplier: res.ID})
-	return fatalIfRefused(err)
+	return tourbooking.FatalIfNotMoved(err)
 }
 
 func (d desk) voided(ctx context.Context, tx *outbox.Tx, m worker.Meta, res held, reason string) error {

@@ -94,7 +94,7 @@ func (d desk) hold(ctx context.Context, tx *outbox.Tx, m worker.Meta, segment st
 		return err
 	}
 	_, err := d.bookings.Move(ctx, tx, m.BusinessKey, tourbooking.SegmentsComplete, tourbooking.Detail{Segment: segment, Kind: segment, Supplier: res.ID})
-	return fatalIfRefused(err)
+	return tourbooking.FatalIfNotMoved(err)
 }
 
 // row is of a booking whose only segment has its kind as id.
@@ -135,11 +135,11 @@ func (d desk) let(ctx context.Context, tx *outbox.Tx, forward string, m worker.M
 func (d desk) moveOwn(ctx context.Context, tx *outbox.Tx, m worker.Meta, segment string, res held, reason string) error {
 	k, err := d.bookings.Lock(ctx, tx, m.BusinessKey)
 	if err != nil {
-		return fatalIfRefused(err)
+		return tourbooking.FatalIfNotMoved(err)
 	}
 	if k.SagaID != m.SagaID {
 		return nil
 	}
 	_, err = d.bookings.Move(ctx, tx, m.BusinessKey, tourbooking.SegmentReleased, tourbooking.Detail{Segment: segment, Supplier: res.ID, Reason: reason})
-	return fatalIfRefused(err)
+	return tourbooking.FatalIfNotMoved(err)
 }

@@ -107,7 +107,7 @@ func (d desk) record(ctx context.Context, tx *outbox.Tx, job worker.Job[TicketRe
 		return out, worker.Fatal(errors.New("variable tickets is empty, want the airline's ticket numbers"))
 	}
 	if _, err := d.bookings.Move(ctx, tx, job.BusinessKey, tourbooking.IssueTickets, tourbooking.Detail{}); err != nil {
-		return out, fatalIfRefused(err)
+		return out, tourbooking.FatalIfRefused(err)
 	}
 	for _, number := range job.In.Tickets {
 		tag, err := tx.Exec(ctx, d.sql.insertTicket, number, job.BusinessKey, job.SagaID)

@@ -94,7 +94,7 @@ func (d desk) settle(ctx context.Context, tx *outbox.Tx, businessKey string, res
 		return outcome.Fatalf("supplier", "the airline shows ticket request %s as %q, want requested", res.ID, res.Status)
 	}
 	_, err := d.bookings.Move(ctx, tx, businessKey, tourbooking.RequestTickets, tourbooking.Detail{Segment: segment, Supplier: res.ID})
-	return fatalIfRefused(err)
+	return tourbooking.FatalIfRefused(err)
 }
 
 func (d desk) ask(ctx context.Context, reference, booking string) (asked, error) {

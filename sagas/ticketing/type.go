@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -82,7 +81,7 @@ func (t ticketingType) result(ctx context.Context, tx *outbox.Tx, a sagas.Attemp
 	}
 	k, err := t.bookings.Move(ctx, tx, a.BusinessKey, tourbooking.GiveUpTickets, tourbooking.Detail{Reason: e.Code})
 	if err != nil {
-		return nil, fatalIfRefused(err)
+		return nil, tourbooking.FatalIfRefused(err)
 	}
 	return Result{Booking: booking, State: k.State}, nil
 }
@@ -104,15 +103,6 @@ func partial(s worker.Step) (segment string, v any) {
 		return "tickets", view{Status: "failed", Code: s.Code}
 	}
 	return "tickets", view{Status: status}
-}
-
-// fatalIfRefused makes a refused move a person's matter: model and state machine disagree.
-func fatalIfRefused(err error) error {
-	var refused *tourbooking.MoveError
-	if errors.As(err, &refused) {
-		return worker.Fatal(err)
-	}
-	return err
 }
 
 // tickets is how numbers travel in process variables.

@@ -120,19 +120,19 @@ func (p till) authorized(ctx context.Context, tx *outbox.Tx, m worker.Meta, res 
 	}
 	k, err := p.bookings.Lock(ctx, tx, m.BusinessKey)
 	if err != nil {
-		return fatalIfUnknown(err)
+		return FatalIfUnknown(err)
 	}
 	if err := p.bookings.Settle(ctx, tx, settlementOf(m, SettledAuthorized, res)); err != nil {
 		return err
 	}
 	_, err = p.bookings.move(ctx, tx, k, PaymentAuthorized, Detail{Segment: partPayment, Supplier: res.ID})
-	return fatalIfRefused(err)
+	return FatalIfRefused(err)
 }
 
 func (p till) released(ctx context.Context, tx *outbox.Tx, m worker.Meta, res held, reason string) error {
 	k, err := p.bookings.Lock(ctx, tx, m.BusinessKey)
 	if err != nil {
-		return fatalIfUnknown(err)
+		return FatalIfUnknown(err)
 	}
 	if err := p.bookings.Settle(ctx, tx, settlementOf(m, SettledVoided, res)); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (p till) released(ctx context.Context, tx *outbox.Tx, m worker.Meta, res he
 		return nil
 	}
 	_, err = p.bookings.move(ctx, tx, k, SegmentReleased, Detail{Segment: partPayment, Supplier: res.ID, Reason: reason})
-	return fatalIfRefused(err)
+	return FatalIfRefused(err)
 }
 
 // Kinds of settlements (spec S7).

@@ -116,7 +116,7 @@ func (d desk) settle(ctx context.Context, tx *outbox.Tx, m worker.Meta, segment 
 	}
 	k, err := d.bookings.Lock(ctx, tx, m.BusinessKey)
 	if err != nil {
-		return fatalIfUnknown(err)
+		return FatalIfUnknown(err)
 	}
 	if err := d.bookings.Reserved(ctx, tx, d.row(m.OperationID, m, segment, res)); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (d desk) settle(ctx context.Context, tx *outbox.Tx, m worker.Meta, segment 
 		e = SegmentsComplete
 	}
 	_, err = d.bookings.move(ctx, tx, k, e, Detail{Segment: segment, Kind: d.kind, Supplier: res.ID})
-	return fatalIfRefused(err)
+	return FatalIfRefused(err)
 }
 
 func (d desk) cancel(ctx context.Context, key string, res held) error {
@@ -143,7 +143,7 @@ func (d desk) cancel(ctx context.Context, key string, res held) error {
 func (d desk) released(ctx context.Context, tx *outbox.Tx, forward string, m worker.Meta, segment string, res held, reason string) error {
 	k, err := d.bookings.Lock(ctx, tx, m.BusinessKey)
 	if err != nil {
-		return fatalIfUnknown(err)
+		return FatalIfUnknown(err)
 	}
 	if err := d.bookings.Released(ctx, tx, d.row(forward, m, segment, res)); err != nil {
 		return err
@@ -152,19 +152,22 @@ func (d desk) released(ctx context.Context, tx *outbox.Tx, forward string, m wor
 		return nil
 	}
 	_, err = d.bookings.move(ctx, tx, k, SegmentReleased, Detail{Segment: segment, Kind: d.kind, Supplier: res.ID, Reason: reason})
-	return fatalIfRefused(err)
+	return FatalIfRefused(err)
 }
 
-// fatalIfUnknown makes a missing booking a person's matter: no later attempt finds it.
-func fatalIfUnknown(err error) error {
+// FatalIfUnknown makes a missing booking ([ErrUnknown]) a person's matter: no later attempt finds it.
+func FatalIfUnknown(err error) error {
 	if errors.Is(err, ErrUnknown) {
 		return worker.Fatal(err)
 	}
 	return err
 }
 
-// fatalIfRefused makes a refused move a person's matter: model and state machine disagree.
-func fatalIfRefused(err error) error {
+// FatalIfNotMoved is [FatalIfRefused] and [FatalIfUnknown].
+func FatalIfNotMoved(err error) error { return FatalIfUnknown(FatalIfRefused(err)) }
+
+// FatalIfRefused makes a refused move ([MoveError]) a person's matter: model and state machine disagree.
+func FatalIfRefused(err error) error {
 	var refused *MoveError
 	if errors.As(err, &refused) {
 		return worker.Fatal(err)

@@ -19,7 +19,7 @@ func latePlans() []plan {
 	return plans
 }
 
-// TestLateLandings: what a supplier does after all waits are over is found by the questions 1, 10 and 60 minutes after the undo,
+// TestLateLandings: what a supplier does after all waits are over is found by the questions 1, 10, 60, 120, … minutes after the undo,
 // and undone once; the final answer stays what it was (path rule 11).
 func TestLateLandings(t *testing.T) {
 	s := setup(t)

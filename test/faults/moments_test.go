@@ -16,6 +16,11 @@ import (
 	"github.com/vitrip/journeyman/sagas/tourbooking"
 )
 
+// answered says that the engine may have the answer at a moment: from the commit on the sweep sends it, whoever is held.
+func answered(moment string) bool {
+	return slices.Contains([]string{"worker.commit.after", "worker.answer.before", "worker.answer.after"}, moment)
+}
+
 // during is the moment when the request is at the supplier; it lands there only afterwards.
 const during = "during the call"
 
@@ -124,6 +129,7 @@ func scenes() []scene {
 	flight, hotel := step{tour, "flight", "reserve", forward}, step{tour, "hotel", "reserve", forward}
 	pay := step{tour, "payment", "authorize", forward}
 	gone := step{back, "hotel", "refund", forward}
+	first, last := step{back, "flight", "refund", forward}, step{back, "transfer", "refund", forward}
 	room, more := step{change, "hotel", "reserve", forward}, step{change, "payment", "authorize", forward}
 	var all []scene
 	for _, e := range []string{byTimer, byPartner, byOutside, bySibling} {
@@ -137,6 +143,7 @@ func scenes() []scene {
 	all = append(all, scene{tour, "hotelReserve:" + secondHotel, villa, bySibling, hotel, false})
 	for _, e := range []string{byDue, byPartner, byOutside} {
 		all = append(all, scene{tour, "paymentAuthorize", pay, e, step{}, false}, scene{back, "segmentRefund:2", gone, e, step{}, false},
+			scene{back, "segmentRefund:1", first, e, step{}, false}, scene{back, "segmentRefund:3", last, e, step{}, false},
 			scene{tour, "bookingConfirm", pay, e, step{}, true}, scene{back, "refundApprove", gone, e, step{}, true},
 			scene{change, "segmentReserve", room, e, step{}, false}, scene{change, "differenceAuthorize", more, e, step{}, false},
 			scene{change, "amendmentConfirm", more, e, step{}, true})
@@ -144,6 +151,7 @@ func scenes() []scene {
 	// Behind the pivot, and while the saga is being undone, only an instance cancelled from outside ends an element.
 	return append(all, scene{tour, "paymentCapture", step{tour, "payment", "capture", past}, byOutside, step{}, false},
 		scene{tour, "flightReserve:flight:undo", step{tour, "flight", "cancel", undo}, byOutside, step{}, false},
+		scene{back, "refundPay", step{back, "payment", "refund", past}, byOutside, step{}, false},
 		scene{back, "undoRestFailure", step{back, "hotel", "reinstate", undo}, byOutside, step{}, true},
 		scene{change, "differenceSettle", step{change, "payment", "capture", past}, byOutside, step{}, false},
 		scene{change, "oldRelease", step{change, "hotel", "cancel", past}, byOutside, step{}, false},
@@ -237,12 +245,12 @@ func (s *stage) cast(h *holds, c scene, first int) (all []*acted, runs []*run) {
 		case during:
 			a.land = make(chan struct{})
 			s.world.Script(r.businessKey(), c.step.segment, c.step.action, suppliers.LandLate(a.land))
-		case "worker.answer.after":
+		case "worker.commit.after", "worker.answer.before", "worker.answer.after":
 			if c.pivot || c.step.part != forward {
 				a.hold = h.add(m, r.id+":"+c.element)
 				break
 			}
-			// The engine has the answer, and no timer of the step ends anything. The saga is kept before its pivot until others end it.
+			// The engine has the answer, or gets it by the sweep while the test holds the handler, and no timer of the step ends anything. The saga is kept before its pivot until others end it.
 			r.ends = []string{"completed", "failed"} // a sibling may still run into its own
 			if c.ender != byTimer {
 				r.ends = []string{"failed", "expired"}
@@ -294,7 +302,7 @@ func (s *stage) endElement(c scene, a *acted) {
 	case byOutside:
 		var instance int64
 		s.must(s.pool.QueryRow(s.ctx, `SELECT process_instance_key FROM journeyman.saga WHERE id = $1`, a.id).Scan(&instance))
-		if err := s.conn.CancelInstance(s.ctx, instance); err != nil && a.moment != "worker.answer.after" {
+		if err := s.conn.CancelInstance(s.ctx, instance); err != nil && !answered(a.moment) {
 			s.Errorf("%s: cancel instance: %v", a.about, err)
 		}
 	case bySibling:
@@ -302,7 +310,7 @@ func (s *stage) endElement(c scene, a *acted) {
 	}
 	history := audit.Engine{Address: "http://" + s.eng.RESTAddr(), Client: s.http}
 	want := []string{"TERMINATED"}
-	if a.moment == "worker.answer.after" {
+	if answered(a.moment) {
 		want = append(want, "COMPLETED")
 	}
 	if c.pivot && c.ender == byPartner {

@@ -375,3 +375,46 @@ func TestNew_Start_E5(t *testing.T) {
 		t.Errorf("a wrong configuration: %v", err)
 	}
 }
+
+// Framed messages that wait beside each other go to a batch handler together, read by their schema, in order.
+func TestFlow_BatchesOfFramedMessages_E5(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	const n = 60
+	for i := range n {
+		f.commit(events.Origin{OperationID: fmt.Sprintf("op-%d", i), BusinessKey: fmt.Sprintf("B-%d", i%2), CorrelationID: "c"},
+			events.Message{Type: "test.booking.confirmed", Data: booking{ID: "x", N: int64(i), Price: "1.00", At: time.Now().UTC().Truncate(time.Microsecond)}})
+	}
+	stop := f.relay()
+	f.eventually("all at the broker", func() bool { return f.count(`SELECT count(*) FROM journeyman.outbox`) == 0 })
+	stop()
+	var most atomic.Int64
+	var g got
+	batch := func(ctx context.Context, tx *outbox.Tx, list []events.Received) error {
+		most.Store(max(most.Load(), int64(len(list))))
+		for _, m := range list {
+			if err := g.handle(ctx, tx, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	i, err := inbox.New(f.kafka, f.pool, inbox.Config{Group: "view", Catalog: f.cat, Codec: f.consumer, Keys: secret{}, Concurrency: 1, MaxInFlight: 100},
+		inbox.Route{Types: []string{"test.booking.*"}, Batch: batch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.background(i.Run)
+	f.eventually("all messages", func() bool { return len(g.all()) == n })
+	last := map[string]int64{"B-0": -1, "B-1": -1}
+	for _, m := range g.all() {
+		var d booking
+		if err := m.Decode(&d); err != nil || d.N <= last[m.Metadata.BusinessKey] {
+			t.Errorf("key %s: %d after %d, %v", m.Metadata.BusinessKey, d.N, last[m.Metadata.BusinessKey], err)
+		}
+		last[m.Metadata.BusinessKey] = d.N
+	}
+	if most.Load() < 2 {
+		t.Errorf("the largest batch has %d messages", most.Load())
+	}
+}

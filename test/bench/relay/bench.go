@@ -30,6 +30,7 @@ domains: [bench]
 messages:
   - {type: bench.room.booked, class: domain, owner: bench, producers: [bench], consumers: ["*"], partitions: 16}
   - {type: bench.room.cleaned, class: domain, owner: bench, producers: [bench], consumers: ["*"], partitions: 4, retry: [1s]}
+  - {type: bench.room.priced, class: domain, owner: bench, producers: [prices], consumers: ["*"], partitions: 4, retry: [1s], wire: confluent, schema: {type: object}}
 `
 
 const topic = "bench.room.booked.v1"

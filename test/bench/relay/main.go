@@ -35,8 +35,8 @@ func main() {
 	var quiet, broker bool
 	var relay, brokers string
 	flag.BoolVar(&s.quick, "quick", false, "coarse figures in under a minute")
-	flag.IntVar(&s.rows, "rows", 0, "rows of one drain (0 = 50000, quick 20000)")
-	flag.IntVar(&s.rounds, "rounds", 0, "rounds of alternating runs (0 = 3, quick 1)")
+	flag.IntVar(&s.rows, "rows", 0, "rows of one drain (0 = 50000, quick 30000)")
+	flag.IntVar(&s.rounds, "rounds", 0, "rounds of alternating runs (0 = 5, quick 2)")
 	flag.IntVar(&s.backlog, "backlog", 0, "rows of the large backlog (0 = 500000, quick 100000; soak: 5000000)")
 	flag.StringVar(&s.only, "only", "", "comma-separated parts: drain, watermill, produce, latency, backlog, staging, inbox, poison")
 	flag.StringVar(&s.dir, "dir", "", "folder on the disk to measure, for the database (empty = temporary folder)")
@@ -76,8 +76,8 @@ func run(ctx context.Context, s settings, progress io.Writer) (err error) {
 			}
 		}
 	}
-	pick(&s.rows, 50_000, 20_000)
-	pick(&s.rounds, 3, 1)
+	pick(&s.rows, 50_000, 30_000)
+	pick(&s.rounds, 5, 2)
 	pick(&s.backlog, 500_000, 100_000)
 	b := &bench{settings: s, progress: progress}
 	if b.db, err = rig.Start(ctx, s.dir); err != nil {

@@ -8,70 +8,137 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/sr/srfake"
+
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/events/inbox"
 	"github.com/vitrip/journeyman/events/kafka"
+	"github.com/vitrip/journeyman/events/schema/codec"
+	"github.com/vitrip/journeyman/events/schema/registry"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/test/bench/rig"
 )
 
 const (
-	steady         = "bench.room.cleaned"
-	steadyPerS     = 300
-	poisonEvery    = 20 // one in so many is poison, of each kind in turn
-	largestMessage = 1 << 20
+	steady      = "bench.room.cleaned"
+	framed      = "bench.room.priced" // its bodies name schemas of the registry
+	steadyPerS  = 300
+	poisonEvery = 20 // one in so many is poison, of each kind in turn
+	group       = "steady"
 )
 
-// poisoned measures publish to applied at a steady rate, first clean, then with poison of several keys among the messages, and
-// looks for each poison's end.
+// kinds of poison.
+const (
+	brokenJSON = iota
+	unknownVersion
+	panics
+	wrongSchemaID
+	tooLarge // over a mebibyte of nothing
+	kinds
+)
+
+// poisoned measures publish to applied at a steady rate, in turn clean and with poison of several keys among the messages, and looks
+// for each poison's end before it goes on: the p99 of the other keys among poison stands against that of the clean turn before it.
 func (b *bench) poisoned(ctx context.Context, r rig.Report) error {
-	during := 6 * time.Second
+	during, rounds := 6*time.Second, max(3, b.rounds)
 	if b.quick {
-		during = 3 * time.Second
+		during = 2 * time.Second
 	}
 	k, err := dial(b.broker.Keeps)
 	if err != nil {
 		return err
 	}
 	defer k.Close() //nolint:errcheck // measured
+	if _, err := b.pool.Exec(ctx, `CREATE TABLE IF NOT EXISTS seen (id uuid, key text, body text)`); err != nil {
+		return err
+	}
+	schemas := srfake.New()
+	defer schemas.Close()
+	reg, err := registry.New(registry.Config{URLs: []string{schemas.URL()}})
+	if err != nil {
+		return err
+	}
+	defer reg.Close()
+	read, err := codec.New(ctx, codec.Config{Catalog: b.catalog, Registry: reg})
+	if err != nil {
+		return err
+	}
 	arrived := &arrivals{at: map[string]time.Time{}}
-	i, err := inbox.New(k, b.pool, inbox.Config{Group: "steady", Catalog: b.catalog, Concurrency: 8}, inbox.Route{Types: []string{steady}, Handler: arrived.handle})
+	i, err := inbox.New(k, b.pool, inbox.Config{Group: group, Catalog: b.catalog, Concurrency: 8, Codec: read}, inbox.Route{Types: []string{steady, framed}, Handler: arrived.handle})
 	if err != nil {
 		return err
 	}
 	run, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- i.Run(run) }()
-	if _, err := b.steadily(ctx, k, arrived, time.Second, false); err != nil { // warm
-		cancel()
-		return errors.Join(err, <-done)
-	}
-	clean, err := b.steadily(ctx, k, arrived, during, false)
-	var dirty []float64
-	if err == nil {
-		dirty, err = b.steadily(ctx, k, arrived, during, true)
-	}
-	dead := map[string]int{}
-	for deadline := time.Now().Add(10 * time.Second); err == nil && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // a benchmark waits for another process
-		dead = map[string]int{}
-		var list []inbox.Dead
-		if list, err = inbox.NewDesk("journeyman").Dead(ctx, b.pool, "steady", 10_000); err == nil {
-			for _, d := range list {
-				dead[d.Reason]++
-			}
-			if len(list) >= int(during.Seconds()*steadyPerS)/poisonEvery {
-				break
+	clean, dirty := series{}, series{}
+	bad := 0
+	err = func() error {
+		for n := range rounds + 1 {
+			for _, turn := range []struct {
+				dirty bool
+				into  series
+			}{{false, clean}, {true, dirty}} {
+				ms, err := b.steadily(ctx, k, arrived, during, turn.dirty)
+				if err != nil {
+					return err
+				}
+				if turn.dirty {
+					bad += len(ms) / (poisonEvery - 1)
+					if err := b.allDead(ctx, bad); err != nil {
+						return err
+					}
+				}
+				if n > 0 { // the first turns warm
+					turn.into["p99"] = append(turn.into["p99"], quantile(ms, 0.99))
+				}
 			}
 		}
-	}
+		return nil
+	}()
 	cancel()
 	if err := errors.Join(err, <-done); err != nil {
 		return err
 	}
-	p99, poisonedP99 := quantile(clean, 0.99), quantile(dirty, 0.99)
-	b.say("steady           p99 %.1f ms clean, %.1f ms among poison; set aside: %v", p99, poisonedP99, dead)
-	r["steady_p99_ms"], r["poison_p99_ms"], r["poison_p99_ratio"], r["poison_dead"] = rig.Round(p99), rig.Round(poisonedP99), rig.Round(poisonedP99/p99), dead
+	dead, err := b.dead(ctx)
+	if err != nil {
+		return err
+	}
+	p99, poisonedP99 := clean.median("p99"), dirty.median("p99")
+	ratio := series{"dirty": dirty["p99"], "clean": clean["p99"]}.ratio("dirty", "clean")
+	b.say("steady           p99 %.1f ms clean, %.1f ms among poison, ratio %.2f; set aside: %v", p99, poisonedP99, ratio, dead)
+	r["steady_p99_ms"], r["poison_p99_ms"], r["poison_p99_ratio"], r["poison_dead"] = rig.Round(p99), rig.Round(poisonedP99), rig.Round(ratio), dead
 	return nil
+}
+
+// dead counts what was set aside, by reason.
+func (b *bench) dead(ctx context.Context) (map[string]int, error) {
+	list, err := inbox.NewDesk("journeyman").Dead(ctx, b.pool, group, 100_000)
+	dead := map[string]int{}
+	for _, d := range list {
+		dead[d.Reason]++
+	}
+	return dead, err
+}
+
+// allDead waits until n messages are set aside.
+func (b *bench) allDead(ctx context.Context, n int) error {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // a benchmark waits for another process
+		dead, err := b.dead(ctx)
+		if err != nil {
+			return err
+		}
+		sum := 0
+		for _, v := range dead {
+			sum += v
+		}
+		if sum >= n {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d of %d poisonous messages were set aside: %v", sum, n, dead)
+		}
+	}
 }
 
 // arrivals notes when a handler had a message.
@@ -141,22 +208,24 @@ func (b *bench) steadily(ctx context.Context, k *kafka.Client, arrived *arrivals
 	return ms, nil
 }
 
-// steadyRecord is a good message, or poison: broken JSON, a version nobody knows, a handler that panics, nearly a mebibyte of nothing.
+// steadyRecord is a good message, or poison of the next kind.
 func steadyRecord(i int, bad bool) (events.Record, error) {
-	key := fmt.Sprintf("steady-%03d", i%200)
-	data := `{"room":"LH-1"}`
-	version := 1
-	kind := (i / poisonEvery) % 4
+	kind := -1
+	key, data, version, id := fmt.Sprintf("steady-%03d", i%200), `{"room":"LH-1"}`, 1, events.NewID()
 	if bad {
-		key = fmt.Sprintf("poison-%d", i)
-		switch kind {
-		case 1:
-			version = 9
-		case 2:
-			data = `{"room":"panic"}`
-		}
+		key, kind = fmt.Sprintf("poison-%d", i), (i/poisonEvery)%kinds
 	}
-	id := events.NewID()
+	switch kind {
+	case wrongSchemaID:
+		return events.Record{
+			Topic: framed + ".v1", Key: key, Body: append([]byte{0, 0, 0, 39, 15}, data...),
+			Headers: []events.Header{{Name: events.HeaderEventID, Value: id}, {Name: events.HeaderEventType, Value: framed}, {Name: events.HeaderEventVersion, Value: "1"}},
+		}, nil
+	case unknownVersion:
+		version = 9
+	case panics:
+		data = `{"room":"panic"}`
+	}
 	body, err := events.Envelope{
 		MessageID: id, MessageKind: events.KindEvent, MessageType: steady, MessageVersion: version, Producer: "bench", ProducerInstance: "b", Data: []byte(data),
 		Metadata: events.Metadata{BusinessKey: key, CorrelationID: "c", OperationID: "op-" + id, EventClass: events.ClassDomain},
@@ -164,11 +233,11 @@ func steadyRecord(i int, bad bool) (events.Record, error) {
 	if err == nil {
 		body, err = events.Finalise(body, time.Now(), int64(i))
 	}
-	switch {
-	case bad && kind == 0:
+	switch kind {
+	case brokenJSON:
 		body = body[:len(body)/2]
-	case bad && kind == 3:
-		body = []byte(strings.Repeat("x", largestMessage-10_000))
+	case tooLarge:
+		body = []byte(strings.Repeat("x", 1<<20+1))
 	}
 	return events.Record{Topic: steady + ".v1", Key: key, Body: body, Headers: []events.Header{{Name: events.HeaderEventID, Value: id}}}, err
 }
