@@ -298,7 +298,7 @@ func TestRule11_UndoWaitsForTheRunningStep(t *testing.T) {
 	case got = <-done:
 		t.Errorf("the undo did not wait: %+v", got)
 		close(release)
-	case <-st.waits(st.domain, "transactionid"):
+	case <-st.waits(st.domain, "advisory"):
 		close(release)
 		got = <-done
 	}

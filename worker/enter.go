@@ -196,7 +196,13 @@ func (r *Runtime) replay(ctx context.Context, conn *pgx.Conn, t *task, op dedup.
 		// brings that about as well. A refusal's command waits, as its acknowledgement is to be remembered (path rule 5).
 		b.Queue("SET LOCAL synchronous_commit TO off")
 	}
-	q := r.queue.Queue(b, t.command(op.Outcome))
+	var q *zeebe.Queued
+	var direct *zeebe.Command
+	if c := t.command(op.Outcome); op.Class == outcome.Success && t.leaves && r.direct != nil {
+		direct = &c // what it tells stands in the operation: without an acknowledgement the job comes back and is told again
+	} else {
+		q = r.queue.Queue(b, c)
+	}
 	r.store.QueueDropAttempts(b, t.meta.Cluster, t.meta.Key)
 	f, err := commit(ctx, conn, b, t.meta.OperationID)
 	switch f {
@@ -204,7 +210,7 @@ func (r *Runtime) replay(ctx context.Context, conn *pgx.Conn, t *task, op dedup.
 		if r.log.GetLevel() <= zerolog.InfoLevel {
 			r.taskLog(t).Info().Str("class", string(op.Class)).Msg("repeat answered with the stored outcome")
 		}
-		return result{kind: answered, queued: q, left: op.Outcome, err: o2err(op.Outcome), unsent: r.tell(ctx, t, q)}
+		return result{kind: answered, queued: q, direct: direct, left: op.Outcome, err: o2err(op.Outcome), unsent: r.tell(ctx, t, q)}
 	case notCommitted:
 		rollback(ctx, conn)
 		return result{kind: retry, err: outcome.Classify(err)}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/vitrip/journeyman/dedup"
 	"github.com/vitrip/journeyman/internal/rule"
 	"github.com/vitrip/journeyman/outcome"
@@ -64,7 +66,7 @@ func (w *Worker) work(drain, hard context.Context, h *held) {
 			spent = time.Since(time.Unix(0, h.slotAt.Swap(0)))
 		}
 		if res.unsent {
-			w.rt.sendNow(hard, res.queued)
+			w.answer(hard, res)
 		}
 		singly = alone
 		w.ended(h, res)
@@ -94,6 +96,26 @@ func (w *Worker) work(drain, hard context.Context, h *held) {
 			w.closeAttempt(hard, h)
 			return // the job comes back by its time-out
 		}
+	}
+}
+
+// answer tells the engine what a job came to, after its slot is free.
+func (w *Worker) answer(ctx context.Context, res result) {
+	if res.direct == nil {
+		w.rt.sendNow(ctx, res.queued)
+		return
+	}
+	err := w.rt.direct(ctx, *res.direct)
+	if err == nil {
+		return
+	}
+	// From here on it is an answer like any other: the sweep sends it, and finds out what became of the job (path rule 14).
+	qctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	b := &pgx.Batch{}
+	w.rt.queue.Queue(b, *res.direct)
+	if qerr := w.rt.control.SendBatch(qctx, b).Close(); qerr != nil {
+		w.cfg.Log.Warn().Err(qerr).AnErr("answer", err).Str("operation_id", res.direct.OperationID).Int64("job_key", res.direct.JobKey).Msg("repeat not answered; the job comes back by its time-out")
 	}
 }
 

@@ -41,6 +41,7 @@ type Runtime struct {
 	lockWait string // the bound of a wait for a twin, as PostgreSQL spells it
 
 	send   func(ctx context.Context, q *zeebe.Queued)            // fast path after a commit; nil = the sweep does it
+	direct func(ctx context.Context, c zeebe.Command) error      // tells what is recorded, without a row for it; nil = there is always one
 	active func(ctx context.Context, jobKey int64) (bool, error) // is the job activated at the engine now (path rule 5)
 }
 
@@ -138,6 +139,7 @@ type result struct {
 	kind   resultKind
 	err    *outcome.Error // of retry; of answered when it was no success
 	queued *zeebe.Queued  // the answer to send, nil when there is no job
+	direct *zeebe.Command // the answer to tell without a row, instead of queued; only with unsent
 	wait   time.Duration  // asked for by retry
 	keep   bool           // retry: nothing was tried, the retries stay as they are
 	left   dedup.Outcome  // the recorded outcome, when answered

@@ -88,10 +88,11 @@ func newWorker(conn gateway, pool *pgxpool.Pool, mux *Mux, cfg Config) (*Worker,
 		return nil, err
 	}
 	rt.send = func(ctx context.Context, q *zeebe.Queued) {
-		// A recorded outcome is sent whatever the job's deadline and the worker's drain say (path rule 6).
-		sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		_ = w.sender.Send(sctx, q) // the row is there: the sweep sends it again
+		// A recorded outcome is sent whatever the job's deadline and the worker's drain say (path rule 6). The connection bounds each call.
+		_ = w.sender.Send(context.WithoutCancel(ctx), q) // the row is there: the sweep sends it again
+	}
+	rt.direct = func(ctx context.Context, c zeebe.Command) error {
+		return w.sender.Tell(context.WithoutCancel(ctx), c)
 	}
 	rt.active = func(ctx context.Context, jobKey int64) (bool, error) {
 		err := conn.UpdateJobTimeout(ctx, jobKey, cfg.JobTimeout)

@@ -111,6 +111,23 @@ func (s *Sender) Send(ctx context.Context, c *Queued) error {
 	return s.deliver(ctx, *c, OK, 0)
 }
 
+// Tell makes the call of an answer that has no row, and gives its error: what is told must be known from elsewhere, and [Queue.Queue] is
+// for when the call fails.
+func (s *Sender) Tell(ctx context.Context, c Command) error {
+	if c.Cluster != s.cfg.Queue.cluster && !rule.Off(9) {
+		return fmt.Errorf("tell the engine: belongs to cluster %q, this sender serves %q", c.Cluster, s.cfg.Queue.cluster)
+	}
+	if !c.Kind.answer() {
+		return fmt.Errorf("tell the engine: %s is no answer to a job, want complete, fail or throw", c.Kind)
+	}
+	crash.Point("worker.answer.before", c.OperationID)
+	err := s.call(ctx, c)
+	if err == nil {
+		crash.Point("worker.answer.after", c.OperationID)
+	}
+	return err
+}
+
 // Wake makes Run sweep at once.
 func (s *Sender) Wake() { poke(s.wake) }
 

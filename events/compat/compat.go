@@ -53,7 +53,9 @@ func shown(v string) string {
 // [avro.Breaks] says, so fields with a default may come. Protobuf: what
 // [proto.Breaks] says, so fields may come and may go when their number and name are reserved.
 //
-// A new type, a new version and the first schema of a version break nothing.
+// A queue family that is gone, or whose class, retry schedule or poison rule changed, is told of alike, as version 1.
+//
+// A new type, a new version, a new queue and the first schema of a version break nothing.
 func Compare(was, is *events.Catalog) []Break { return CompareAt(was, is, time.Now()) }
 
 // CompareAt is [Compare] at a time, which decides whether a declared end of service has come.
@@ -84,7 +86,35 @@ func CompareAt(was, is *events.Catalog, now time.Time) []Break {
 				Fix: fmt.Sprintf("add version %d and keep this one as it was", old.Version+1)})
 		}
 	}
+	return append(found, queues(signed, was, is)...)
+}
+
+// queues compares the families of durable work.
+func queues(signed []events.SignOff, was, is *events.Catalog) (found []Break) {
+	for _, old := range was.Queues() {
+		now, there := is.Queue(old.Name)
+		if !there {
+			found = append(found, unsigned(signed, Break{Type: old.Name, Version: 1, Change: "removed", From: "in the catalog"})...)
+			continue
+		}
+		for _, f := range []struct{ name, from, to string }{
+			{"class", string(old.Class), string(now.Class)}, {"retry", delays(old.Retry), delays(now.Retry)},
+			{"poisoned_after", strconv.Itoa(old.PoisonedAfter), strconv.Itoa(now.PoisonedAfter)},
+		} {
+			if f.from != f.to {
+				found = append(found, unsigned(signed, Break{Type: old.Name, Version: 1, Change: f.name, From: f.from, To: f.to})...)
+			}
+		}
+	}
 	return found
+}
+
+func delays(list []time.Duration) string {
+	var texts []string
+	for _, d := range list {
+		texts = append(texts, d.String())
+	}
+	return strings.Join(texts, ", ")
 }
 
 // served says what the catalog promised of a version.
@@ -98,13 +128,9 @@ func served(e events.Entry) string {
 type field struct{ name, value string }
 
 func fields(e events.Entry) []field {
-	var retry []string
-	for _, d := range e.Retry {
-		retry = append(retry, d.String())
-	}
 	return []field{
 		{"kind", string(e.Kind)}, {"class", string(e.Class)}, {"topic", e.Topic}, {"format", string(e.Format)}, {"wire", string(e.Wire)}, {"partition_key", e.PartitionKey}, {"idempotency_key", e.IdempotencyKey},
-		{"partitions", strconv.Itoa(e.Partitions)}, {"retry", strings.Join(retry, ", ")}, {"poisoned_after", strconv.Itoa(e.PoisonedAfter)}, {"dlq", e.DLQ},
+		{"partitions", strconv.Itoa(e.Partitions)}, {"retry", delays(e.Retry)}, {"poisoned_after", strconv.Itoa(e.PoisonedAfter)}, {"dlq", e.DLQ},
 	}
 }
 

@@ -196,3 +196,25 @@ func TestCompare_ServedUntil_E5(t *testing.T) {
 		}
 	}
 }
+
+// Queue families of durable work are held to what the catalog said of them (spec E3, E5).
+func TestCompare_Queues_E5(t *testing.T) {
+	t.Parallel()
+	old := "queues: [{name: quotes, owner: platform, producers: [a], consumers: [b], retry: [1s]}, {name: checks, owner: platform, producers: [a], consumers: [b]}]\n"
+	now := strings.Replace(old, "retry: [1s]", "retry: [2s, 4s]", 1)
+	now = now[:strings.Index(now, ", {name: checks")] + "]\n"
+	var got []string
+	for _, b := range compat.Compare(parse(t, old), parse(t, now)) {
+		got = append(got, b.String())
+	}
+	text := strings.Join(got, "\n")
+	for _, want := range []string{"checks v1: removed", "quotes v1: retry: was 1s, is 2s, 4s", "quotes v1: poisoned_after: was 2, is 3"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("breaks lack %q:\n%s", want, text)
+		}
+	}
+	signed := now + `signed_off: [{type: checks, change: removed, reason: unused, approved_by: ada}, {type: quotes, change: retry, to: "2s, 4s", reason: r, approved_by: ada}, {type: quotes, change: poisoned_after, to: "3", reason: r, approved_by: ada}]`
+	if left := compat.Compare(parse(t, old), parse(t, signed)); len(left) > 0 {
+		t.Errorf("signed for, and still breaks: %v", left)
+	}
+}

@@ -21,6 +21,7 @@ import (
 	"github.com/vitrip/journeyman/events/kafka"
 	"github.com/vitrip/journeyman/events/nats"
 	"github.com/vitrip/journeyman/events/webhook"
+	"github.com/vitrip/journeyman/events/work"
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/sagas"
@@ -31,6 +32,9 @@ import (
 
 // producer is this application's name in the event catalogs.
 const producer = "tour-workers"
+
+// recordGroup is the consumer group that moves the operation records.
+const recordGroup = "operation-records"
 
 // Suppliers are the base URLs of the companies we buy from.
 type Suppliers struct{ Flight, Hotel, Transfer, Payment string }
@@ -140,6 +144,8 @@ type App struct {
 	exports *export.Exports              // nil = not offered
 	relay   atomic.Pointer[outbox.Relay] // of this process, once it runs
 	lag     atomic.Pointer[inbox.LagWatch]
+	handled *inbox.Meter
+	done    *work.Meter
 	gauges  gauges
 }
 
@@ -159,6 +165,7 @@ func New(cfg Config) (_ *App, err error) {
 	if a.writing, err = cfg.Messages.open(emits()); err != nil {
 		return nil, err
 	}
+	a.handled, a.done = inbox.NewMeter(a.catalog), work.NewMeter()
 	if a.stager, err = a.writing.stager(cfg.Schema, cfg.Env); err != nil {
 		return nil, err
 	}
@@ -261,7 +268,8 @@ func (a *App) ringer() (*outbox.Ringer, error) {
 // Record runs the consumer that moves the operation records, which the API answers from, until ctx ends.
 func (a *App) Record(ctx context.Context) error {
 	records, err := inbox.New(a.bus, a.cfg.Pool, inbox.Config{
-		Group: "operation-records", Catalog: a.catalog, Codec: a.codec, Keys: a.keys, Schema: a.recordSchema(), Concurrency: 4, Log: a.cfg.Log,
+		Group: recordGroup, Catalog: a.catalog, Codec: a.codec, Keys: a.keys, Schema: a.recordSchema(), Concurrency: 4,
+		Hooks: a.handled.Hooks(recordGroup, inbox.Hooks{}), Log: a.cfg.Log,
 	}, a.sagas.Routes()...)
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func (a *App) schemas() []string {
 func (a *App) background(all map[string]func(context.Context) error) error {
 	b := a.cfg.Background
 	if b.Work {
-		r, err := work.NewRunner(a.cfg.Pool, work.Config{Schema: a.cfg.Schema, Stager: a.stager, Keys: a.keys, Catalog: a.catalog, Poll: workPoll, Log: a.cfg.Log}, append([]work.Queue{work.Messages(workConcurrency)}, b.Queues...)...)
+		r, err := work.NewRunner(a.cfg.Pool, work.Config{Schema: a.cfg.Schema, Stager: a.stager, Keys: a.keys, Catalog: a.catalog, Poll: workPoll, Hooks: a.done.Hooks(work.Hooks{}), Log: a.cfg.Log}, append([]work.Queue{work.Messages(workConcurrency)}, b.Queues...)...)
 		if err != nil {
 			return err
 		}
@@ -108,10 +108,12 @@ func (a *App) countWork(ctx context.Context, b *bytes.Buffer) error {
 	return work.WriteMetrics(b, stats)
 }
 
-// writeLag shows how far consumer groups are behind, in processes that watch it.
-func (a *App) writeLag(b *bytes.Buffer) {
+// writeDelivery shows what consumers and runners of this process did, and how far groups are behind, in processes that watch it.
+func (a *App) writeDelivery(b *bytes.Buffer) {
+	_ = a.handled.WriteMetrics(b) // a buffer takes everything
+	_ = a.done.WriteMetrics(b)
 	if w := a.lag.Load(); w != nil {
-		_ = w.WriteMetrics(b) // a buffer takes everything
+		_ = w.WriteMetrics(b)
 	}
 }
 

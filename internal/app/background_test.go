@@ -90,11 +90,15 @@ func TestBackground_E14(t *testing.T) {
 	})
 	for _, want := range []string{
 		`journeyman_consumer_members{group="operation-records",schema="try_records"} 1`, "journeyman_consumer_lag_unknown 0",
-		`journeyman_work_scheduled{queue="journeyman.messages"} 1`, `journeyman_dead_letters{schema="try_records",state="dead"} 1`, "journeyman_metrics_failed 0",
+		`journeyman_work_scheduled{queue="journeyman.messages"} 1`, `journeyman_dead_letters{schema="try_records",state="dead"} 1`, "# TYPE journeyman_consumer_handler_duration_seconds histogram",
+		"# TYPE journeyman_work_dead_total counter", "journeyman_metrics_failed 0",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("metrics lack %q:\n%s", want, page)
 		}
+	}
+	if both := metricsOf(h, h.app) + page; strings.Count(both, `journeyman_work_duration_seconds_count{queue="journeyman.messages"} 1`) != 1 {
+		t.Errorf("one of two processes did the one item that was due:\n%s", both)
 	}
 	stop()
 	lags, err := h.lag("count", "ticketing.ticket.recorded.v1", events.DefaultDLQ)

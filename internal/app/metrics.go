@@ -39,7 +39,7 @@ func (a *App) MetricsHandler() http.Handler {
 		if relay := a.relay.Load(); relay != nil {
 			writeRelay(&b, relay.Stats())
 		}
-		a.writeLag(&b)
+		a.writeDelivery(&b)
 		b.Write(a.databaseGauges(r.Context()))
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		_, _ = w.Write(b.Bytes())

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/vitrip/journeyman/events/inbox"
@@ -133,7 +135,11 @@ With --json it prints {"rows", "left": {"key id": bodies}, "changed"}.`,
 			tables = append(tables, work.SealedTables(db.schema)...)
 			if db.recordSchema != "" {
 				tables = append(tables, inbox.SealedTables(db.recordSchema)...)
-				tables = append(tables, webhook.SealedTables(db.recordSchema)...)
+				hooks, err := there(cmd.Context(), pool, webhook.SealedTables(db.recordSchema))
+				if err != nil {
+					return exit(ExitMissing, err)
+				}
+				tables = append(tables, hooks...)
 			}
 			got, err := seal.Reseal(cmd.Context(), pool, keys, tables, func(table string, rows int64) {
 				if rows > 0 {
@@ -150,6 +156,20 @@ With --json it prints {"rows", "left": {"key id": bodies}, "changed"}.`,
 	keysFlag(cmd, &dir)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// there leaves out the tables that a database does not have: one without webhooks.
+func there(ctx context.Context, pool *pgxpool.Pool, tables []seal.Table) (found []seal.Table, err error) {
+	for _, t := range tables {
+		var is bool
+		if err := pool.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, t.Name).Scan(&is); err != nil {
+			return nil, fmt.Errorf("table %s: %w", t.Name, err)
+		}
+		if is {
+			found = append(found, t)
+		}
+	}
+	return found, nil
 }
 
 func printResealed(s Streams, got seal.Resealed, asJSON bool) error {

@@ -153,7 +153,7 @@ func TestEventsLint_E3(t *testing.T) {
 		Types    int
 		Problems []string
 	}
-	if err := json.Unmarshal([]byte(out), &report); err != nil || code != ExitWrong || report.Types != 1 || len(report.Problems) != 3 || !strings.Contains(out, "operator_action: missing") {
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != ExitWrong || report.Types != 1 || len(report.Problems) != 4 || !strings.Contains(out, "operator_action: missing") {
 		t.Errorf("exit code %d, %v\n%s", code, err, out)
 	}
 	writeCatalog(t, dir, "messages: [{type: platform.a.do, class: domain, owner: tour, producers: [a]}]")

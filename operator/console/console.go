@@ -4,7 +4,8 @@
 // name a loopback host, and programs that serve it must listen on a loopback address ([CheckListen] says which). Each page says
 // so. What a person does is audited under [Config.Actor].
 //
-// With it people sign in by a token, have a role, and act under their own name. Forms carry a secret of the session.
+// With it people sign in by a token, have a role, and act under their own name. Forms carry a secret of the session. An address from
+// which five sign-ins failed has to wait before the next, a second at first and a minute at most.
 //
 // Pages work without JavaScript (there is none), by keyboard, on a phone and in dark mode. The Content-Security-Policy
 // allows our own style sheet and nothing else; requests that change something pass [http.CrossOriginProtection].
@@ -39,6 +40,7 @@ type console struct {
 	cfg      Config
 	pages    pages
 	sessions *sessions
+	throttle *throttle
 }
 
 //go:embed style.css
@@ -76,7 +78,7 @@ func New(cfg Config) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
-	c := &console{cfg: cfg, pages: parsed, sessions: newSessions()}
+	c := &console{cfg: cfg, pages: parsed, sessions: newSessions(), throttle: newThrottle()}
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, http.StatusForbidden, errors.New("this request came from another site and was refused"))

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -232,6 +233,14 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) {
 		c.badForm(w, r, err)
 		return
 	}
+	from := addressOf(r.RemoteAddr)
+	if wait := c.throttle.enter(from); wait > 0 {
+		seconds := int((wait + time.Second - 1) / time.Second)
+		c.cfg.Log.Warn().Str("remote", r.RemoteAddr).Int("wait_s", seconds).Msg("sign-in refused: too many failed")
+		w.Header().Set("Retry-After", strconv.Itoa(seconds))
+		c.show(w, r, http.StatusTooManyRequests, "signin", page{Title: "Sign in", Problem: fmt.Sprintf("too many sign-ins from your address have failed; wait %d s", seconds)})
+		return
+	}
 	token := strings.TrimSpace(r.PostFormValue("token"))
 	person, err := Person{}, ErrDenied
 	if token != "" && len(token) <= maxToken {
@@ -250,9 +259,11 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) {
 		c.cfg.Log.Warn().Str("remote", r.RemoteAddr).Msg("sign-in refused")
 		c.show(w, r, http.StatusForbidden, "signin", page{Title: "Sign in", Problem: ErrDenied.Error()})
 	case err != nil:
+		c.throttle.undecided(from)
 		c.cfg.Log.Warn().Err(err).Msg("sign-in failed")
 		c.show(w, r, http.StatusServiceUnavailable, "signin", page{Title: "Sign in", Problem: "whose token this is cannot be said now; try again"})
 	default:
+		c.throttle.passed(from)
 		c.cfg.Log.Info().Str("actor", person.Name).Str("role", string(person.Role)).Msg("signed in")
 		c.setCookie(w, id, expires)
 		http.Redirect(w, r, "/sagas", http.StatusSeeOther)

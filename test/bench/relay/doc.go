@@ -20,5 +20,5 @@
 // orders its transactions and numbers its messages, and the clock.
 //
 // poison_p99_ratio is the p99 from the send to the handler of good messages, while one in twenty is poison (broken JSON, an unknown
-// version, a panic, a schema the registry does not know, more than a mebibyte), over that of the clean turn before it.
+// version, a panic, a schema the registry does not know, more than a mebibyte), over that of the clean turns between.
 package main

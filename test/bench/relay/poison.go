@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/vitrip/journeyman/events"
@@ -38,11 +39,11 @@ const (
 )
 
 // poisoned measures publish to applied at a steady rate, in turn clean and with poison of several keys among the messages, and looks
-// for each poison's end before it goes on: the p99 of the other keys among poison stands against that of the clean turn before it.
+// for each poison's end before it goes on: the p99 of the other keys over all turns among poison stands against that of all clean ones.
 func (b *bench) poisoned(ctx context.Context, r rig.Report) error {
-	during, rounds := 6*time.Second, max(3, b.rounds)
+	during, rounds := 5*time.Second, 6
 	if b.quick {
-		during = 2 * time.Second
+		during, rounds = 3*time.Second, 4
 	}
 	k, err := dial(b.broker.Keeps)
 	if err != nil {
@@ -71,14 +72,14 @@ func (b *bench) poisoned(ctx context.Context, r rig.Report) error {
 	run, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- i.Run(run) }()
-	clean, dirty := series{}, series{}
+	var clean, dirty []float64
 	bad := 0
 	err = func() error {
 		for n := range rounds + 1 {
 			for _, turn := range []struct {
 				dirty bool
-				into  series
-			}{{false, clean}, {true, dirty}} {
+				into  *[]float64
+			}{{false, &clean}, {true, &dirty}} {
 				ms, err := b.steadily(ctx, k, arrived, during, turn.dirty)
 				if err != nil {
 					return err
@@ -90,7 +91,7 @@ func (b *bench) poisoned(ctx context.Context, r rig.Report) error {
 					}
 				}
 				if n > 0 { // the first turns warm
-					turn.into["p99"] = append(turn.into["p99"], quantile(ms, 0.99))
+					*turn.into = append(*turn.into, ms...)
 				}
 			}
 		}
@@ -104,8 +105,8 @@ func (b *bench) poisoned(ctx context.Context, r rig.Report) error {
 	if err != nil {
 		return err
 	}
-	p99, poisonedP99 := clean.median("p99"), dirty.median("p99")
-	ratio := series{"dirty": dirty["p99"], "clean": clean["p99"]}.ratio("dirty", "clean")
+	p99, poisonedP99 := quantile(clean, 0.99), quantile(dirty, 0.99)
+	ratio := poisonedP99 / p99
 	b.say("steady           p99 %.1f ms clean, %.1f ms among poison, ratio %.2f; set aside: %v", p99, poisonedP99, ratio, dead)
 	r["steady_p99_ms"], r["poison_p99_ms"], r["poison_p99_ratio"], r["poison_dead"] = rig.Round(p99), rig.Round(poisonedP99), rig.Round(ratio), dead
 	return nil
@@ -113,11 +114,17 @@ func (b *bench) poisoned(ctx context.Context, r rig.Report) error {
 
 // dead counts what was set aside, by reason.
 func (b *bench) dead(ctx context.Context) (map[string]int, error) {
-	list, err := inbox.NewDesk("journeyman").Dead(ctx, b.pool, group, 100_000)
-	dead := map[string]int{}
-	for _, d := range list {
-		dead[d.Reason]++
+	rows, err := b.pool.Query(ctx, `SELECT reason, count(*) FROM journeyman.inbox_dead WHERE consumer = $1 GROUP BY reason`, group)
+	if err != nil {
+		return nil, err
 	}
+	dead := map[string]int{}
+	var reason string
+	var n int
+	_, err = pgx.ForEachRow(rows, []any{&reason, &n}, func() error {
+		dead[reason] = n
+		return nil
+	})
 	return dead, err
 }
 
