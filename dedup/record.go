@@ -22,7 +22,12 @@ type Record struct {
 // twin whose transaction is open, and bounds that wait (rule 8: the caller ends the bound). Whether the claim was won is known after
 // [Store.QueueEntered]. used is the bytes that our workers completed for the process instance so far.
 func (s *Store) QueueEnter(b *pgx.Batch, operationID string, wait string, cluster string, processInstanceKey int64, used *int64) {
-	b.Queue(s.rec.enter, operationID, wait, cluster, processInstanceKey).QueryRow(func(row pgx.Row) error { return row.Scan(nil, nil, used) })
+	b.Queue(s.rec.enter, operationID, cluster, processInstanceKey, wait).QueryRow(func(row pgx.Row) error { return row.Scan(nil, nil, used) })
+}
+
+// QueueEnterFree is [Store.QueueEnter] without the wait: free says whether no twin's transaction is open. If one is, roll back and wait for it.
+func (s *Store) QueueEnterFree(b *pgx.Batch, operationID string, cluster string, processInstanceKey int64, free *bool, used *int64) {
+	b.Queue(s.rec.enterFree, operationID, cluster, processInstanceKey).QueryRow(func(row pgx.Row) error { return row.Scan(free, used) })
 }
 
 // QueueEntered adds the read of the row after [Store.QueueEnter]; ok says whether there is one. If there is none the claim is won: nobody

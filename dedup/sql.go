@@ -93,7 +93,7 @@ func render(schema string) queries {
 		// Waits for a transactional twin by its lock, for others by the row.
 		revoke: r(`INSERT INTO {{schema}}.operation (operation_id, tenant, business_key, job_type, saga_id, state, reason, created_at, settled_at, expires_at)
 			SELECT $1, $2, $3, '', $4, 'revoked', $5, {{schema}}.now(), {{schema}}.now(), {{schema}}.now() + $6::interval
-			FROM (SELECT ` + claimLock("$1") + ` OFFSET 0) claimed
+			FROM (SELECT ` + claimLock("", "$1") + ` OFFSET 0) claimed
 			ON CONFLICT (operation_id) DO NOTHING RETURNING 1`),
 		revokeRow: r(`UPDATE {{schema}}.operation SET state = 'revoked', fence = fence + 1, reason = $3,
 				lease_until = CASE WHEN owner = '' AND NOT (effect = 'maybe' AND reason = 'unknown') THEN NULL ELSE lease_until END, owner = '',

@@ -10,13 +10,17 @@ import (
 // recordQueries holds the statements of transactional operations: the claim is a lock on the id, held to the end of the transaction, and
 // the row is written once, at the end, in the same transaction. Nobody ever sees one that has not ended.
 type recordQueries struct {
-	enter, enterAll, standing, record, recordAll string
+	enter, enterFree, enterAll, standing, record, recordAll string
 }
 
 // claimLock is the lock on an operation id, held to the end of the transaction. Ids whose hash is the same only wait for each other.
-func claimLock(id string) string {
-	return `pg_advisory_xact_lock(hashtextextended(` + id + `, hashtextextended('{{schema}}.operation', 0)))`
+// try is "try_" for one that is not waited for.
+func claimLock(try, id string) string {
+	return `pg_` + try + `advisory_xact_lock(hashtextextended(` + id + `, hashtextextended('{{schema}}.operation', 0)))`
 }
+
+const usedSoFar = `(SELECT coalesce(sum(u.bytes), 0) FROM {{schema}}.operation u
+				WHERE u.cluster = $2 AND u.process_instance_key = $3 AND u.process_instance_key <> 0)`
 
 // recorded are the columns that the end writes, each with its value; f is the relation of the values, t that of the time.
 var recorded = [][2]string{ //nolint:gochecknoglobals // a table
@@ -52,13 +56,14 @@ func renderRecord(schema string) recordQueries {
 		return r(strings.ReplaceAll(sql, "{{into}}", with))
 	}
 	return recordQueries{
-		// Waits for a twin's open transaction at most as long as $2 says. The bytes that the process instance used so far by index
+		// Waits for a twin's open transaction at most as long as $4 says. The bytes that the process instance used so far by index
 		// operation_instance.
-		enter: r(`SELECT set_config('lock_timeout', $2, true), ` + claimLock("$1") + `, (SELECT coalesce(sum(u.bytes), 0) FROM {{schema}}.operation u
-				WHERE u.cluster = $3 AND u.process_instance_key = $4 AND u.process_instance_key <> 0)`),
+		enter: r(`SELECT set_config('lock_timeout', $4, true), ` + claimLock("", "$1") + `, ` + usedSoFar),
+		// The same, and does not wait.
+		enterFree: r(`SELECT ` + claimLock("try_", "$1") + `, ` + usedSoFar),
 		// The same for several, in the order given, which is that of their ids: two groups that claim the same ones wait for each
 		// other, never in a circle.
-		enterAll: r(`SELECT ` + claimLock("c.id") + ` FROM unnest($1::text[]) AS c (id)`),
+		enterAll: r(`SELECT ` + claimLock("", "c.id") + ` FROM unnest($1::text[]) AS c (id)`),
 		// What somebody has written before: in a statement of its own, after the wait.
 		standing: r(`SELECT o.operation_id FROM {{schema}}.operation o WHERE o.operation_id = ANY ($1)`),
 		record: one(`WITH ended AS (DELETE FROM {{schema}}.operation_attempt a WHERE a.cluster = $10 AND a.job_key = $26)

@@ -17,7 +17,10 @@
 // rows by id, publishes them and deletes exactly those that the broker
 // acknowledged, writing the event log in the same statement. It never keeps an
 // id cursor and never skips locked rows: both lose or reorder events when a
-// transaction commits late. Several relays share the shards.
+// transaction commits late. Several relays share the shards. A scan starts
+// behind what the relay deleted, once it is sure that nothing can appear there
+// any more: a long backlog or a reader's old snapshot does not slow it down, an
+// open transaction that has written something does.
 //
 //	              scan by id           all acked
 //	outbox row ───────────────► sent ───────────► deleted + event_log row

@@ -56,6 +56,11 @@ func (r *Runtime) reachable(ctx context.Context) bool {
 
 // tryTx is one transaction. unknown = its fate is.
 func (r *Runtime) tryTx(ctx context.Context, t *task) (res result, unknown bool) {
+	return r.enterTx(ctx, t, false)
+}
+
+// enterTx is tryTx. twin = one was seen and is waited for.
+func (r *Runtime) enterTx(ctx context.Context, t *task, twin bool) (res result, unknown bool) {
 	pc, err := r.pool.Acquire(ctx)
 	if err != nil {
 		return notStarted(err), false
@@ -65,16 +70,31 @@ func (r *Runtime) tryTx(ctx context.Context, t *task) (res result, unknown bool)
 	clean := context.WithoutCancel(ctx)
 	b, e := &pgx.Batch{}, entry{}
 	b.Queue("BEGIN")
-	r.store.QueueEnter(b, t.meta.OperationID, r.lockWait, t.meta.Cluster, t.meta.ProcessInstanceKey, &e.used)
+	free := true
+	waits := twin || t.inSaga() || rule.Off(8) // for a twin, or at the saga's gate: as long as that is bounded
+	if waits {
+		r.store.QueueEnter(b, t.meta.OperationID, r.lockWait, t.meta.Cluster, t.meta.ProcessInstanceKey, &e.used)
+	} else {
+		r.store.QueueEnterFree(b, t.meta.OperationID, t.meta.Cluster, t.meta.ProcessInstanceKey, &free, &e.used)
+	}
 	e.gate = r.queueGate(b, t)
 	r.store.QueueEntered(b, t.meta.OperationID, &e.op, &e.found)
-	r.enterEnd(b)
+	if waits {
+		r.enterEnd(b)
+	} else {
+		b.Queue("SAVEPOINT " + savepoint)
+	}
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		rollback(clean, conn)
 		if waited(err) {
 			return result{kind: busy, reason: "claim held"}, false
 		}
 		return notStarted(err), false
+	}
+	if !free {
+		rollback(clean, conn)
+		pc.Release()
+		return r.enterTx(ctx, t, true)
 	}
 	fence := int64(0)
 	t.entered = !e.found

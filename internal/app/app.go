@@ -202,7 +202,7 @@ func (a *App) Close() error {
 	if a.bus != nil {
 		errs = append(errs, a.bus.Close())
 	}
-	errs = append(errs, a.writing.close())
+	a.writing.close()
 	if a.conn != nil {
 		errs = append(errs, a.conn.Close())
 	}

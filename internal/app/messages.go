@@ -35,8 +35,13 @@ type writing struct {
 
 // open compiles the schemas and asks the registry for those of the types that are emitted, the settings' own among them, for as long
 // as it may take: nobody is asked when none of them needs it. All mistakes are told at once, types that need a registry by name.
-func (m Messages) open(emits []string) (_ writing, err error) {
-	w := writing{keys: m.Keys}
+func (m Messages) open(emits []string) (w writing, err error) {
+	w.keys = m.Keys
+	defer func() {
+		if err != nil {
+			w.close()
+		}
+	}()
 	if w.catalog, err = Catalog(); err != nil {
 		return w, err
 	}
@@ -55,7 +60,7 @@ func (m Messages) open(emits []string) (_ writing, err error) {
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return w, errors.Join(err, w.close())
+		return w, err
 	}
 	for _, c := range m.Catalogs {
 		for _, e := range c.Entries() {
@@ -64,7 +69,7 @@ func (m Messages) open(emits []string) (_ writing, err error) {
 	}
 	w.codec, err = codec.New(context.Background(), codec.Config{Catalog: w.catalog, Registry: w.registry, Producer: producer, Emits: emits, LookUp: m.LookUp}) // the registry's client bounds it
 	if err != nil {
-		return w, errors.Join(fmt.Errorf("app: messages: %w", err), w.close())
+		return w, fmt.Errorf("app: messages: %w", err)
 	}
 	return w, nil
 }
@@ -81,9 +86,8 @@ func (w writing) stager(schema, env string) (*outbox.Stager, error) {
 }
 
 // close ends idle connections.
-func (w writing) close() error {
+func (w writing) close() {
 	if w.registry != nil {
 		w.registry.Close()
 	}
-	return nil
 }

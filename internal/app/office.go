@@ -43,7 +43,7 @@ func NewOffice(cfg OfficeConfig) (*Office, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer w.close() //nolint:errcheck // staging asks no registry
+	defer w.close() // staging asks no registry
 	stager, err := w.stager(cfg.Schema, cfg.Env)
 	if err != nil {
 		return nil, err
