@@ -26,8 +26,11 @@ func collect(rows pgx.Rows) ([]*staged, error) {
 	const chunk = 64
 	var list []*staged
 	var free []staged
-	topic, binary := "", inBinary(rows)
+	topic, binary := "", false
 	for rows.Next() {
+		if list == nil {
+			binary = inBinary(rows) // a query that failed describes no columns
+		}
 		if len(free) == 0 {
 			free = make([]staged, chunk)
 		}

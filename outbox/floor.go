@@ -8,7 +8,7 @@ import "time"
 //
 // How an id is known to be decided, whatever commits late:
 //
-//  1. with each scan the last id drawn is read, top;
+//  1. with a scan the last id drawn is read, top, each hundred rows or second;
 //  2. the delete that follows draws an xid of its own, h. Every id up to top was
 //     drawn before, and its transaction had drawn its xid before the id (path
 //     rule 21), so all of these xids are below h. The snapshot's xmax would not
@@ -25,16 +25,37 @@ import "time"
 // again whose delete was not on its disk, and draw ids again.
 type floors struct {
 	known   map[int16]floor
-	top     int64 // last id drawn before the last scan
+	top     int64 // last id drawn before the last look
 	asked   int64 // what step 2 was done for, with horizon; 0 means that none is open
 	horizon int64
-	decided int64 // every id up to it is decided as of the last scan
+	decided int64 // every id up to it is decided as of the last look
 	until   time.Time
+	since   int // rows scanned since step 1 was done
+	next    time.Time
 }
 
 type floor struct{ fence, id int64 }
 
-const floorForget = time.Minute
+const (
+	floorForget = time.Minute
+	floorRows   = 100 // single messages that come by leave little to cross, and are in a hurry
+	floorEvery  = time.Second
+)
+
+// due reports whether the next scan is to look at ids and xids.
+func (f *floors) due() bool { return f.since >= floorRows || time.Now().After(f.next) }
+
+// looked takes the last id drawn and the xmin of the snapshot, from just before a scan.
+func (f *floors) looked(top, xmin int64) {
+	if top < f.top {
+		f.forget() // the shards learn their fence anew at the next scan
+		return
+	}
+	f.top, f.since, f.next = top, 0, time.Now().Add(floorEvery)
+	if f.horizon > 0 && xmin >= f.horizon {
+		f.decided, f.horizon = f.asked, 0
+	}
+}
 
 // forget starts from nothing.
 func (f *floors) forget() {
@@ -57,17 +78,9 @@ func (f *floors) of(list []int16, leases map[int16]lease) []int64 {
 	return ids
 }
 
-// scanned takes what was read with a scan of the shards in list: the last id drawn and the xmin of its snapshot, both from just before,
-// and its rows. complete means that no limit cut it off, so that shards without rows are empty.
-func (f *floors) scanned(top, xmin int64, list []int16, rows []*staged, complete bool) {
-	if top < f.top {
-		f.forget() // the shards learn their fence anew at the next scan
-		return
-	}
-	f.top = top
-	if f.horizon > 0 && xmin >= f.horizon {
-		f.decided, f.horizon = f.asked, 0
-	}
+// scanned takes the rows of a scan of the shards in list. complete means that no limit cut it off, so that shards without rows are empty.
+func (f *floors) scanned(list []int16, rows []*staged, complete bool) {
+	f.since += len(rows)
 	seen := map[int16]bool{}
 	for i, row := range rows { // those of a shard come together
 		if i == 0 || row.shard != rows[i-1].shard {

@@ -143,8 +143,11 @@ func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) (
 	var rows []*staged
 	var top, xmin int64
 	b := &pgx.Batch{}
-	b.Queue(l.sql.horizon).QueryRow(func(row pgx.Row) error { return row.Scan(&top, &xmin) })
-	b.Queue(l.sql.scan, list, l.floors.of(list, leases), per, batch).Query(func(found pgx.Rows) (err error) {
+	floors, look := l.floors.of(list, leases), l.floors.due()
+	if look {
+		b.Queue(l.sql.horizon).QueryRow(func(row pgx.Row) error { return row.Scan(&top, &xmin) })
+	}
+	b.Queue(l.sql.scan, list, floors, per, batch).Query(func(found pgx.Rows) (err error) {
 		rows, err = collect(found)
 		return err
 	})
@@ -159,7 +162,10 @@ func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) (
 		}
 	}
 	l.weight /= max(len(rows), 1)
-	l.floors.scanned(top, xmin, list, rows, len(rows) < batch)
+	if look {
+		l.floors.looked(top, xmin)
+	}
+	l.floors.scanned(list, rows, len(rows) < batch)
 	return rows, nil
 }
 
