@@ -138,7 +138,7 @@ func TestOperatorJSONFields(t *testing.T) {
 			"last_step", "problems", "process_instance_key", "reason", "started_at", "state", "steps", "steps_done", "stuck", "tenant", "timeline", "trace_id", "type", "variable_names",
 		}},
 		"effects": {[]string{"effects"}, []string{
-			"amount_at_risk", "answers_gone", "answers_parked", "answers_pending", "at", "counts", "orphans", "other_commands", "revoked", "undo_parked", "undo_running", "undo_stuck", "unknown_results",
+			"amount_at_risk", "answers_gone", "answers_parked", "answers_pending", "at", "counts", "late_asked", "late_open", "orphans", "other_commands", "revoked", "undo_parked", "undo_running", "undo_stuck", "unknown_results",
 		}},
 		"audit list":   {[]string{"audit", "list"}, []string{"rows"}},
 		"audit verify": {[]string{"audit", "verify"}, []string{"fault", "head", "rows"}},
