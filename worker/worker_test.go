@@ -128,7 +128,9 @@ func TestWorker_badJobs(t *testing.T) {
 		}
 		return map[string]any{"id": 1}, nil
 	}, NotCompensable("test"), Throws("SOLD_OUT")))
-	w.start(mux, fast())
+	cfg := fast()
+	cfg.BreakerBackoff = outcome.Backoff{Min: 10 * time.Millisecond, Max: 50 * time.Millisecond, Factor: 2} // so many bad jobs slow the type down
+	w.start(mux, cfg)
 	for _, tt := range []struct{ name, vars, state, text string }{
 		{"no business key", `{"operationId":"a","correlationId":"c","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","offer":"F","seats":1}`, "failed", "missing businessKey"},
 		{"mapping to paste", `{"businessKey":"B","correlationId":"c","traceId":"0af7651916cd43dd8448eb211c80319c","offer":"F","seats":1}`, "failed", `<zeebe:input source="=sagaId + &#34;:task&#34;" target="operationId" />`},
