@@ -5,13 +5,12 @@ package outbox_test
 import (
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/vitrip/journeyman/events/eventstest"
 	"github.com/vitrip/journeyman/events/nats"
+	"github.com/vitrip/journeyman/internal/natstest"
 )
 
 // transports are those that the tests run over: each with a broker in this process, one a test. With the build tag kafka it is a real Kafka alone.
@@ -31,16 +30,7 @@ func serveKafka(t *testing.T) (addrs []string, prefix string) {
 
 func serveNATS(t *testing.T) (addrs []string, prefix string) {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("NATS server is not ready")
-	}
-	return []string{s.ClientURL()}, ""
+	return []string{natstest.Serve(t)}, ""
 }
 
 func dialNATS(addrs []string, prefix string) (eventstest.Broker, func() error, error) {

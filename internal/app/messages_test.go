@@ -14,7 +14,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/vitrip/journeyman/events"
@@ -22,6 +21,7 @@ import (
 	"github.com/vitrip/journeyman/events/seal"
 	"github.com/vitrip/journeyman/events/work"
 	"github.com/vitrip/journeyman/internal/app"
+	"github.com/vitrip/journeyman/internal/natstest"
 	"github.com/vitrip/journeyman/internal/postgres/pgtest"
 	"github.com/vitrip/journeyman/sagas"
 )
@@ -41,20 +41,11 @@ func open(t *testing.T, edit func(cfg *app.Config)) *house {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("NATS server is not ready")
-	}
 	h := &house{T: t, ctx: ctx, pool: pgtest.Pool(t)}
 	if err := app.Migrate(ctx, h.pool, "try_domain", "try_records"); err != nil {
 		t.Fatal(err)
 	}
-	h.cfg = onNATS(h.pool, s.ClientURL())
+	h.cfg = onNATS(h.pool, natstest.Serve(t))
 	edit(&h.cfg)
 	h.app = h.another()
 	if err := h.app.EnsureTopics(ctx); err != nil {

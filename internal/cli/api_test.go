@@ -20,10 +20,10 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
-	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/vitrip/journeyman/events/seal"
 	"github.com/vitrip/journeyman/internal/app"
+	"github.com/vitrip/journeyman/internal/natstest"
 	"github.com/vitrip/journeyman/internal/operatortest"
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/internal/postgres/pgtest"
@@ -109,16 +109,7 @@ func (r *running) until(what string, ok func() bool) {
 // jetStream serves NATS in this process.
 func jetStream(t *testing.T) string {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("NATS server is not ready")
-	}
-	return s.ClientURL()
+	return natstest.Serve(t)
 }
 
 // write puts a file into dir.
