@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/eventstest"
 )
 
 // The lag is exact for a group that does not exist, one that is half way, and one that is done.
@@ -60,27 +61,7 @@ func TestLag(t *testing.T) {
 			}
 		}
 		if done == 10 {
-			checkTimes(ctx, t, k)
-		}
-	}
-}
-
-// checkTimes wants the time of the next record of each partition that is behind, and none at its end.
-func checkTimes(ctx context.Context, t *testing.T, k events.LagReader) {
-	t.Helper()
-	lags, err := k.Lag(ctx, "g", "test.a.done.v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range lags {
-		at := events.Position{Topic: l.Topic, Partition: l.Partition, Offset: l.Next}
-		when, err := k.TimeAt(ctx, at)
-		if age := time.Since(when); err != nil || (l.Behind > 0) != (age >= 0 && age < time.Minute) {
-			t.Errorf("%+v is of %v, %v", l, when, err)
-		}
-		at.Offset = l.End
-		if when, err := k.TimeAt(ctx, at); err != nil || !when.IsZero() {
-			t.Errorf("the end of %+v is of %v, %v", l, when, err)
+			eventstest.LagTimes(ctx, t, k, "g", "test.a.done.v1")
 		}
 	}
 }
