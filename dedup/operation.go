@@ -99,6 +99,8 @@ type Operation struct {
 	AskFrom         time.Time
 	Asked           int       // times it said again that nothing happened
 	AsksOverAt      time.Time // since when it is not asked any more: that the call lands later cannot be ruled out; zero = it is, or never was
+	AskUntil        time.Time // it is asked until then, as a person said; zero = as long as the call can land
+	DismissedAt     time.Time // when a person settled what AsksOverAt says; zero = nobody has
 	ReadAt          time.Time // database time of this read
 }
 
@@ -107,22 +109,23 @@ const columns = `o.operation_id, o.tenant, o.business_key, o.job_type, o.saga_id
 	coalesce(o.owner <> '' AND o.lease_until > {{schema}}.now(), false), o.input, o.call_result, o.payload, o.meta, o.cluster, o.job_key,
 	o.process_instance_key, o.element_instance_key, o.element_id, o.undo_type, o.policy, o.called_at, o.answered_at, o.answered_job_key,
 	o.operator_retries, o.undone_at, o.orphan, o.orphaned_at, o.created_at, o.settled_at, o.expires_at,
-	o.keep, o.slimmed_at, o.ask_at, o.ask_from, o.asked, o.asks_over_at, {{schema}}.now()`
+	o.keep, o.slimmed_at, o.ask_at, o.ask_from, o.asked, o.asks_over_at, o.ask_until, o.dismissed_at, {{schema}}.now()`
 
 func scan(row pgx.CollectableRow) (Operation, error) {
 	var o Operation
 	var state, effect, class string
-	var lease, called, answered, undone, orphaned, settled, expires, slimmed, ask, from, over *time.Time
+	var lease, called, answered, undone, orphaned, settled, expires, slimmed, ask, from, over, until, dismissed *time.Time
 	var keep pgtype.Interval
 	err := row.Scan(&o.OperationID, &o.Tenant, &o.BusinessKey, &o.JobType, &o.SagaID, &o.Fingerprint.Sum, &o.Fingerprint.Fields, &state, &effect,
 		&class, &o.Reason, &o.Code, &o.Message, &o.Variables, &o.ResultHash, &o.Bytes, &o.Attempts, &o.Fence, &o.Owner, &lease,
 		&o.Leased, &o.Input, &o.CallResult, &o.Payload, &o.Meta, &o.Cluster, &o.JobKey, &o.ProcessInstanceKey, &o.ElementInstanceKey, &o.ElementID,
 		&o.UndoType, &o.Policy, &called, &answered, &o.AnsweredJobKey, &o.OperatorRetries, &undone, &o.Orphan, &orphaned, &o.CreatedAt,
-		&settled, &expires, &keep, &slimmed, &ask, &from, &o.Asked, &over, &o.ReadAt)
+		&settled, &expires, &keep, &slimmed, &ask, &from, &o.Asked, &over, &until, &dismissed, &o.ReadAt)
 	o.State, o.Effect, o.Class = State(state), Effect(effect), outcome.Class(class)
 	for dst, src := range map[*time.Time]*time.Time{
 		&o.LeaseUntil: lease, &o.CalledAt: called, &o.AnsweredAt: answered, &o.UndoneAt: undone, &o.OrphanedAt: orphaned, &o.SettledAt: settled, &o.ExpiresAt: expires,
 		&o.SlimmedAt: slimmed, &o.AskAt: ask, &o.AskFrom: from, &o.AsksOverAt: over,
+		&o.AskUntil: until, &o.DismissedAt: dismissed,
 	} {
 		if src != nil {
 			*dst = *src

@@ -76,7 +76,7 @@ const (
 	ListRevoked   = "revoked"    // their undo came
 	ListOrphans   = "orphans"    // their element was terminated before the answer
 	ListAsked     = "asked"      // the other system is asked whether their call landed late
-	ListAsksOver  = "asks-over"  // it is asked no more: that the call lands later cannot be ruled out
+	ListAsksOver  = "asks-over"  // it is asked no more and nobody has dismissed it: that the call lands later cannot be ruled out
 	ListUndo      = "undo"       // undo running
 	ListUndoStuck = "undo-stuck" // undo failed, or tried more than three times
 )
