@@ -140,6 +140,12 @@ func (s *Store) QueueFinish(b *pgx.Batch, operationID string, fence int64, effec
 	b.Queue(s.q.finish, operationID, fence, string(effect), string(o.Class), o.Reason, o.Code, o.Message, doc(o.Variables), Hash(o), bytes, r.For, rule.Off(20), r.keep())
 }
 
+// QueueAskRefused adds, after [Store.QueueFinish] of a refusal, that another call of the operation may land yet: the other system is asked
+// about it, again from now for the first time ([Store.AskDue]). Nothing happens to an operation that ended otherwise; nil = never.
+func (s *Store) QueueAskRefused(b *pgx.Batch, operationID string, again *time.Duration) {
+	b.Queue(s.q.askRefused, operationID, again)
+}
+
 // QueuePayload keeps an output that was too large to send.
 func (s *Store) QueuePayload(b *pgx.Batch, operationID string, payload json.RawMessage) {
 	b.Queue(s.q.payload, operationID, doc(payload))

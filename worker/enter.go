@@ -230,6 +230,7 @@ type write struct {
 
 	attached []events.Message // to a refusal: the only ones staged with it (path rule 3)
 	payload  json.RawMessage  // an output that was too large to send: the claim check points to it (path rule 28)
+	landing  *time.Duration   // when the other system is asked about an earlier call, which may land after this refusal; nil = never
 }
 
 func (r *Runtime) queueWrite(b *pgx.Batch, t *task, w write) (*zeebe.Queued, error) {
@@ -269,6 +270,9 @@ func (r *Runtime) queueWrite(b *pgx.Batch, t *task, w write) (*zeebe.Queued, err
 		r.store.QueueRecord(b, dedup.Record{Claim: c, Outcome: w.out, Retention: t.spec.opt.retention(r.cfg.Retain), JobEnds: t.job})
 	default:
 		r.store.QueueFinish(b, t.meta.OperationID, w.fence, w.effect, w.out, len(w.out.Variables), t.spec.opt.retention(r.cfg.Retain))
+		if w.landing != nil {
+			r.store.QueueAskRefused(b, t.meta.OperationID, w.landing)
+		}
 	}
 	if ledger && (w.out.Class == outcome.Success || w.out.Class == outcome.Business) {
 		r.cfg.Saga.QueueStep(b, step)

@@ -20,7 +20,8 @@ import (
 type hold struct {
 	op    dedup.Operation
 	fence int64
-	fresh bool      // nobody has called yet
+	fresh bool      // nobody has called yet, or certainly to no effect
+	lost  bool      // although fresh: of an earlier call the other system only said that it had not seen it
 	since time.Time // monotonic, of op.ReadAt
 	sweep bool      // found by the sweep: a forward call is never made from there
 }
@@ -111,7 +112,7 @@ func (r *Runtime) refuseEntry(ctx context.Context, conn *pgx.Conn, t *task, h *h
 		rollback(context.WithoutCancel(ctx), conn) // not recorded: the instance that owns the saga runs this operation
 		return r.answerOnly(ctx, t, outcomeOf(end))
 	}
-	res, unknown := r.settleTx(ctx, conn, t, outbox.NewTx(conn), write{fence: h.fence, effect: dedup.EffectNone, out: outcomeOf(end)}, end)
+	res, unknown := r.settleTx(ctx, conn, t, outbox.NewTx(conn), write{fence: h.fence, effect: dedup.EffectNone, out: outcomeOf(end), landing: h.landing(t)}, end)
 	if unknown {
 		return result{kind: again}
 	}
@@ -134,6 +135,7 @@ func (r *Runtime) seenExternal(ctx context.Context, conn *pgx.Conn, t *task, h *
 	var f *dedup.Fenced
 	t.retries = op.OperatorRetries
 	resolved := r.resolved(ctx, t, op)
+	h.lost = !op.AskFrom.IsZero()
 	switch {
 	case op.State == dedup.Done && resolved && op.UndoneAt.IsZero():
 		h.fresh = op.Effect == dedup.EffectNone
@@ -203,7 +205,7 @@ func (r *Runtime) drive(ctx context.Context, t *task, h *hold) (result, bool) {
 
 // obtain gets the call's result: by asking the other system where a call may have been made, else by the call.
 func (r *Runtime) obtain(ctx context.Context, t *task, h *hold) (json.RawMessage, *result) {
-	if !h.fresh && t.spec.resolve != nil && !rule.Off(19) {
+	if (!h.fresh || h.lost) && t.spec.resolve != nil && !rule.Off(19) {
 		doc, err := r.resolve(ctx, t)
 		switch {
 		case err == nil:
@@ -253,7 +255,7 @@ func (r *Runtime) callOnce(ctx context.Context, t *task, h *hold) (json.RawMessa
 		return nil, outcome.NewUnknown(fmt.Errorf("not called, the lease is over: %w", err))
 	}
 	doc, err := guarded(r.logOf(t), func() (json.RawMessage, error) {
-		return t.spec.call(ctx, remoteCall{meta: t.meta, input: t.input, again: !h.fresh, undo: r.undoBy(t), progress: t.progress})
+		return t.spec.call(ctx, remoteCall{meta: t.meta, input: t.input, again: !h.fresh || h.lost, undo: r.undoBy(t), progress: t.progress})
 	})
 	crash.Point("worker.call.after", t.meta.OperationID)
 	return doc, err
@@ -285,7 +287,7 @@ func (r *Runtime) callFailed(ctx context.Context, t *task, h *hold, err error) *
 	case said.Class == outcome.Retryable && said.Reason == outcome.ReasonUnknown:
 		return r.unknown(ctx, t, h, said)
 	case said.Class == outcome.Retryable:
-		ok, serr := r.store.NotHappened(context.WithoutCancel(ctx), r.control, t.meta.OperationID, h.fence, said.Reason, clip(said.Message), nil)
+		ok, serr := r.store.NotHappened(context.WithoutCancel(ctx), r.control, t.meta.OperationID, h.fence, said.Reason, clip(said.Message), h.landing(t))
 		if serr != nil || !ok {
 			return &result{kind: dropped, reason: "lease lost", err: outcome.Classify(serr)}
 		}
@@ -383,14 +385,22 @@ func (r *Runtime) landedLate(ctx context.Context, t *task, doc json.RawMessage) 
 	case late == dedup.LateResumed:
 		r.taskLog(t).Warn().Msg("external call landed after its lease was lost, the operation goes on from its result")
 		return &result{kind: dropped, reason: "lease lost, result kept"}
+	case late == dedup.LateRefused:
+		r.undoLanded(ctx, t, "external call landed after a repeat of it was refused, undoing it now")
+		return &result{kind: dropped, reason: "lease lost, the operation ended refused"}
 	}
-	r.taskLog(t).Warn().Msg("external call landed after its undo, undoing it now")
-	crash.Point("worker.late.stored", t.meta.OperationID)
-	if t.undo == nil {
-		if err := r.undoLate(ctx, t.meta.OperationID, 0); err != nil {
-			r.taskLog(t).Warn().Err(err).Msg("effect that landed late is not undone yet, the sweep goes on")
-		}
-	}
+	r.undoLanded(ctx, t, "external call landed after its undo, undoing it now")
 	res := r.answerOnly(ctx, t, dedup.Outcome{Class: outcome.Business, Reason: outcome.ReasonRevoked, Code: CodeSagaGivenUp, Message: "the operation was revoked: its undo came first"})
 	return &res
+}
+
+func (r *Runtime) undoLanded(ctx context.Context, t *task, what string) {
+	r.taskLog(t).Warn().Msg(what)
+	crash.Point("worker.late.stored", t.meta.OperationID)
+	if t.undo != nil {
+		return
+	}
+	if err := r.undoLate(ctx, t.meta.OperationID, 0); err != nil {
+		r.taskLog(t).Warn().Err(err).Msg("effect that landed late is not undone yet, the sweep goes on")
+	}
 }

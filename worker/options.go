@@ -107,9 +107,10 @@ func KeyValidFor(d time.Duration) Option { return option(func(o *options) { o.ke
 // Resolve must be given, and Call is repeated only where Resolve says that it did not happen.
 func KeyIgnored() Option { return option(func(o *options) { o.keyIgnored = true }) }
 
-// AskFor says how long after its first call an external operation may still take effect at the other system: an undone one that the
-// other system has not seen is asked about until then, at growing distances. Default what KeyValidFor says, with KeyIgnored Config.AskFor.
-// The hour after the undo is asked through in any case (path rule 11).
+// AskFor says how long after its first call an external operation may still take effect at the other system. When the other system has
+// not seen a call whose outcome is unknown, it is asked about it until then, at growing distances, after the operation was undone and after
+// a repeat of the call was refused. Default what KeyValidFor says, with KeyIgnored Config.AskFor. The first hour is asked through in any
+// case (path rule 11).
 func AskFor(d time.Duration) Option { return option(func(o *options) { o.askFor = d }) }
 
 // SLA bounds how long an operation may stay unknown or be extended, from its first attempt. Default 15 minutes.

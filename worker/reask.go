@@ -56,6 +56,22 @@ func nextAsk(age, end time.Duration) *time.Duration {
 	return &at
 }
 
+// landing is [firstAsk] of an operation whose last call certainly did nothing, when an earlier one may be on its way; nil = none is, or
+// nobody can be asked.
+func (h *hold) landing(t *task) *time.Duration {
+	if h.fresh && !h.lost || t.undo != nil || t.spec.resolve == nil || t.spec.opt.noEffect {
+		return nil
+	}
+	return firstAsk()
+}
+
+// landedAfterRefusal reports an effect that was found after a repeat of its call had ended the operation refused, and is undone or about to
+// be. Nobody can run the operation again, so that its undo need not revoke it: its stored refusal stays what a repeat is answered.
+func landedAfterRefusal(op dedup.Operation) bool {
+	return op.State == dedup.Done && op.Effect == dedup.EffectKnown && op.Class != outcome.Success &&
+		op.AskFrom.After(op.SettledAt) && !(op.AskAt.IsZero() && op.UndoneAt.IsZero())
+}
+
 // unanswered gives the wait before a question is repeated that was not answered.
 func unanswered(age time.Duration) *time.Duration {
 	d := min(max(age/4, time.Minute), time.Hour)
@@ -75,9 +91,10 @@ func (s *spec) lands(c Config) time.Duration {
 }
 
 // AskAgain asks other systems again about calls that they had not seen: 1, 10 and 60 minutes after they said so, then at doubling
-// distances until the call can land no more ([AskFor]). It undoes what landed late and nobody has undone: of a revoked operation at once;
-// one that was only let go goes on from the late result, and is answered or undone as any other. A call that was never seen is kept on
-// a list for people, as nothing can prove that it will not land ([dedup.ListAsksOver]). It returns when all that it took are done.
+// distances until the call can land no more ([AskFor]). It undoes at once what landed late and nobody has undone, of a revoked operation and of
+// one that a repeat of the call has ended refused; one that was only let go goes on from the late result, and is answered or undone as any
+// other. A call that was never seen is kept on a list for people, as nothing can prove that it will not land ([dedup.ListAsksOver]). It
+// returns when all that it took are done.
 func (r *Runtime) AskAgain(ctx context.Context) error {
 	ops, err := r.store.AskDue(ctx, r.control, r.mux.Types(), r.cluster, sweepBatch, r.cfg.Lease+r.cfg.CallTimeout)
 	if err != nil {
@@ -133,6 +150,10 @@ func (r *Runtime) askAgain(ctx context.Context, op dedup.Operation) error {
 		log.Warn().Msg("external call landed after its undo and after every wait, undoing it now")
 		crash.Point("worker.late.stored", op.OperationID)
 		return r.undoLate(ctx, op.OperationID, 0)
+	case dedup.LateRefused:
+		log.Warn().Msg("external call landed after a repeat of it was refused, undoing it now")
+		crash.Point("worker.late.stored", op.OperationID)
+		return r.undoLate(ctx, op.OperationID, 0)
 	case dedup.LateResumed:
 		log.Warn().Msg("external call landed after it was taken for lost, the operation goes on from its result")
 		return nil
@@ -153,7 +174,7 @@ func (r *Runtime) asksOver(ctx context.Context, op dedup.Operation, s *spec, tim
 func (r *Runtime) undoLate(ctx context.Context, forward string, age time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*r.cfg.CallTimeout)
 	defer cancel()
-	u, err := r.Undo(ctx, forward, "landed after its undo")
+	u, err := r.Undo(ctx, forward, "landed late")
 	switch {
 	case err == nil && !u.Parked:
 		crash.Point("worker.late.undone", forward)

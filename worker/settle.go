@@ -150,6 +150,9 @@ func (r *Runtime) endUnsettled(ctx context.Context, t *task, h *hold, effect ded
 		return &result{kind: dropped, reason: "lease lost"}
 	}
 	w := write{fence: h.fence, effect: effect, out: outcomeOf(end), result: h.op.CallResult}
+	if effect == dedup.EffectNone {
+		w.landing = h.landing(t)
+	}
 	res, unknown := r.settleTx(ctx, conn, t, outbox.NewTx(conn), w, end)
 	if unknown {
 		return &result{kind: again}

@@ -170,7 +170,7 @@ func (r *Runtime) revokeUnless(ctx context.Context, job *task, forward, reason s
 				return op, false, standing, nil
 			}
 		}
-		if op.State != dedup.Revoked && r.mux.forward[op.JobType] != nil {
+		if op.State != dedup.Revoked && r.mux.forward[op.JobType] != nil && !landedAfterRefusal(op) {
 			r.store.QueueRevokeRow(last, forward, op.Fence, reason, r.mux.forward[op.JobType].opt.retention(r.cfg.Retain).For)
 			op.Fence++
 		}
