@@ -7,6 +7,7 @@ type queries struct {
 	usedBy                                                    string
 	claim, read, readLocked, used                             string
 	take, renew, release, called, late, notHappened, lockCall string
+	askRefused, lateRefused                                   string
 	payload, finish, refuse, rerun, answered, resumed         string
 	revoke, revokeRow, found, undone, reopen, orphan          string
 	expired, purge, lookup, list, counts                      string
@@ -61,31 +62,41 @@ func render(schema string) queries {
 		late: r(`UPDATE {{schema}}.operation SET effect = 'known', call_result = $2, undone_at = NULL, ask_at = {{schema}}.now() + $3::interval,
 				ask_from = {{schema}}.now(), ask_until = NULL, asks_over_at = NULL
 			WHERE operation_id = $1 AND state = 'revoked' AND effect <> 'known'`),
+		// The same, after a repeat of the call had been refused: the stored refusal stands. ask_from after settled_at tells it from an effect
+		// whose own outcome is the refusal.
+		lateRefused: r(`UPDATE {{schema}}.operation SET effect = 'known', call_result = $2, undone_at = NULL, ask_at = {{schema}}.now() + $3::interval,
+				ask_from = {{schema}}.now(), ask_until = NULL, asks_over_at = NULL
+			WHERE operation_id = $1 AND state = 'done' AND effect = 'none' AND class IN ('BUSINESS_ERROR', 'FATAL_ERROR')`),
 		// The call came back after its lease had been taken over: whoever has it now goes on from the result, whatever it was about to find.
 		resumed: r(`UPDATE {{schema}}.operation SET state = 'called', effect = 'known', call_result = $2, fence = fence + 1, owner = '', lease_until = {{schema}}.now(),
 				expires_at = NULL, ask_at = NULL, asks_over_at = NULL
 			WHERE operation_id = $1 AND state IN ('claimed', 'calling')`),
 		notHappened: r(`UPDATE {{schema}}.operation SET state = 'claimed', effect = 'none', owner = '', lease_until = NULL, reason = $3, message = $4,
-				expires_at = {{schema}}.now() + interval '90 days', ask_at = {{schema}}.now() + $5::interval, ask_from = {{schema}}.now(),
-				ask_until = NULL, asked = 0
+				expires_at = {{schema}}.now() + interval '90 days', ask_at = {{schema}}.now() + $5::interval,
+				ask_from = CASE WHEN $5::interval IS NULL THEN ask_from ELSE {{schema}}.now() END, ask_until = NULL, asked = 0
 			WHERE operation_id = $1 AND fence = $2 AND state = 'calling'`),
 		lockCall: r(`SELECT 1 FROM {{schema}}.operation WHERE operation_id = $1 AND (fence = $2 OR $4) AND state = $3 FOR UPDATE`),
 
 		payload: r(`UPDATE {{schema}}.operation SET payload = $2 WHERE operation_id = $1`),
 		finish: r(`UPDATE {{schema}}.operation SET state = 'done', effect = $3, class = $4, reason = $5, code = $6, message = $7, variables = $8,
 				result_hash = $9, bytes = $10, owner = '', lease_until = NULL, settled_at = {{schema}}.now(), expires_at = {{schema}}.now() + $11::interval,
-				keep = $13::interval, answered_at = NULL, answered_job_key = 0
+				keep = $13::interval, answered_at = NULL, answered_job_key = 0, ask_at = NULL, ask_until = NULL
 			WHERE operation_id = $1 AND (fence = $2 OR $12) AND state IN ('claimed', 'calling', 'called', 'undoing')`),
+		// After finish, in its transaction: another call of the operation may land yet.
+		askRefused: r(`UPDATE {{schema}}.operation SET ask_at = {{schema}}.now() + $2::interval, ask_from = {{schema}}.now(), asked = 0
+			WHERE operation_id = $1 AND state = 'done' AND effect = 'none' AND class IN ('BUSINESS_ERROR', 'FATAL_ERROR')`),
 		refuse: r(`UPDATE {{schema}}.operation SET state = 'undoing', class = $3, reason = $4, code = $5, message = $6, variables = $7, lease_until = {{schema}}.now() + $8::interval
 			WHERE operation_id = $1 AND fence = $2 AND state = 'called'`),
-		// Path rule 5: only the row that was seen, only once per acknowledged answer.
+		// Path rule 5: only the row that was seen, only once per acknowledged answer, and not while an effect that landed late is being undone.
 		rerun: r(`UPDATE {{schema}}.operation SET fence = fence + 1, attempts = attempts + 1, operator_retries = operator_retries + 1, retried_at = {{schema}}.now(),
 				{{job}}, meta = coalesce($8, meta), owner = $9, lease_until = CASE WHEN $9 = '' THEN NULL ELSE {{schema}}.now() + $10::interval END,
 				state = CASE WHEN effect = 'known' THEN 'called' WHEN effect = 'maybe' OR $11 THEN 'calling' ELSE 'claimed' END,
 				effect = CASE WHEN effect = 'none' AND $11 THEN 'maybe' ELSE effect END,
 				called_at = CASE WHEN $11 THEN coalesce(called_at, {{schema}}.now()) ELSE called_at END,
-				class = '', reason = '', code = '', message = '', variables = NULL, bytes = 0, answered_at = NULL, answered_job_key = 0
+				class = '', reason = '', code = '', message = '', variables = NULL, bytes = 0, answered_at = NULL, answered_job_key = 0,
+				ask_at = NULL, ask_until = NULL, asks_over_at = NULL
 			WHERE operation_id = $1 AND fence = $2 AND state = 'done' AND class IN ('BUSINESS_ERROR', 'FATAL_ERROR')
+				AND NOT (effect = 'known' AND ask_at IS NOT NULL AND ask_from > settled_at)
 				AND ($4::bigint = 0 OR answered_at IS NOT NULL AND answered_job_key = $4)
 			RETURNING fence`),
 		answered: r(`UPDATE {{schema}}.operation o SET answered_at = {{schema}}.now(), answered_job_key = a.job_key
@@ -117,24 +128,26 @@ func render(schema string) queries {
 				AND job_type = ANY ($1) AND cluster = $2 ORDER BY lease_until LIMIT $3 FOR UPDATE SKIP LOCKED)
 			UPDATE {{schema}}.operation o SET fence = o.fence + 1, owner = $4, lease_until = {{schema}}.now() + $5::interval FROM due
 			WHERE o.operation_id = due.operation_id RETURNING {{columns}}`),
-		// Index operation_ask. Pushing ask_at out is the lease (path rule 11).
-		askDue: r(`WITH due AS (SELECT operation_id FROM {{schema}}.operation WHERE ask_at BETWEEN '-infinity' AND {{schema}}.now() AND state IN ('revoked', 'claimed')
+		// Index operation_ask. Pushing ask_at out is the lease (path rule 11). Of an operation that has ended, refused ones are asked about, and
+		// only what landed after the refusal is undone.
+		askDue: r(`WITH due AS (SELECT operation_id FROM {{schema}}.operation WHERE ask_at BETWEEN '-infinity' AND {{schema}}.now()
+				AND (state IN ('revoked', 'claimed') OR (state = 'done' AND class IN ('BUSINESS_ERROR', 'FATAL_ERROR') AND (effect = 'none' OR ask_from > settled_at)))
 				AND job_type = ANY ($1) AND cluster = $2 ORDER BY ask_at LIMIT $3 FOR UPDATE SKIP LOCKED)
 			UPDATE {{schema}}.operation o SET ask_at = {{schema}}.now() + $4::interval FROM due WHERE o.operation_id = due.operation_id RETURNING {{columns}}`),
 		asked: r(`UPDATE {{schema}}.operation SET asked = asked + $2, ask_at = {{schema}}.now() + $3::interval
-			WHERE operation_id = $1 AND ask_at IS NOT NULL AND state IN ('revoked', 'claimed')`),
+			WHERE operation_id = $1 AND ask_at IS NOT NULL AND state IN ('revoked', 'claimed', 'done')`),
 		asksOver: r(`UPDATE {{schema}}.operation SET asked = asked + $2, ask_at = NULL, ask_until = NULL, asks_over_at = {{schema}}.now(), dismissed_at = NULL,
 				expires_at = greatest(expires_at, {{schema}}.now() + $3::interval)
-			WHERE operation_id = $1 AND ask_at IS NOT NULL AND state IN ('revoked', 'claimed') AND effect <> 'known'`),
+			WHERE operation_id = $1 AND ask_at IS NOT NULL AND state IN ('revoked', 'claimed', 'done') AND effect <> 'known'`),
 		// What people do about a call that was never seen: only what was seen of it ($2), once.
 		dismiss: r(`UPDATE {{schema}}.operation SET dismissed_at = {{schema}}.now()
-			WHERE operation_id = $1 AND asks_over_at = $2 AND dismissed_at IS NULL AND ask_at IS NULL AND state IN ('revoked', 'claimed') AND effect <> 'known'
+			WHERE operation_id = $1 AND asks_over_at = $2 AND dismissed_at IS NULL AND ask_at IS NULL AND state IN ('revoked', 'claimed', 'done') AND effect <> 'known'
 			RETURNING dismissed_at`),
 		askFurther: r(`UPDATE {{schema}}.operation SET ask_at = t.now, ask_from = t.now, ask_until = t.now + $3::interval, asks_over_at = NULL, dismissed_at = NULL
 			FROM (SELECT {{schema}}.now() AS now) t
 			WHERE operation_id = $1 AND asks_over_at = $2 AND ask_at IS NULL AND slimmed_at IS NULL AND state IN ('revoked', 'claimed') AND effect <> 'known'
 			RETURNING ask_until`),
-		// Indexes operation_ask, operation_asks_over.
+		// Indexes operation_ask, operation_odd.
 		lateCounts: r(`SELECT (SELECT count(*) FROM {{schema}}.operation WHERE ask_at BETWEEN '-infinity' AND 'infinity'),
 				(SELECT count(*) FROM {{schema}}.operation WHERE asks_over_at BETWEEN '-infinity' AND 'infinity' AND dismissed_at IS NULL)`),
 		// Index operation_expires, read on from where the pass before ended. Rows that somebody has locked, or that something points

@@ -141,7 +141,7 @@ func TestDesk_Backlog(t *testing.T) {
 	}
 	if _, err := f.pool.Exec(f.ctx, `
 		INSERT INTO journeyman.outbox_parked_key (business_key, shard, event_id, reason, since) VALUES ('P', 1, gen_random_uuid(), 'too large', now());
-		UPDATE journeyman.clock SET offset_by = '90 seconds'`); err != nil {
+		SELECT journeyman.advance_clock('90 seconds')`); err != nil {
 		t.Fatal(err)
 	}
 	b, err := f.desk.Backlog(f.ctx, f.pool)

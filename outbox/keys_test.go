@@ -29,7 +29,7 @@ func TestRelay_SweepsIdleKeys(t *testing.T) {
 	}
 	ahead := func(d time.Duration) {
 		t.Helper()
-		if _, err := f.pool.Exec(f.ctx, `UPDATE journeyman.clock SET offset_by = offset_by + $1::interval`, d); err != nil {
+		if _, err := f.pool.Exec(f.ctx, `SELECT journeyman.advance_clock($1::interval)`, d); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -91,7 +91,7 @@ func TestReplay_E4_EncryptedBodies(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer store.Close() //nolint:errcheck // memory
-			f.exec(`UPDATE journeyman.clock SET offset_by = interval '2 days'`)
+			f.exec(`SELECT journeyman.advance_clock('2 days')`)
 			a, err := archive.New(f.pool, store, archive.Config{})
 			if err != nil {
 				t.Fatal(err)

@@ -12,11 +12,12 @@ type Execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// AdvanceClock moves <schema>.now() forward. Only tests and the demo may call it.
+// AdvanceClock moves <schema>.now() forward, for every statement that begins after it. Only tests and the demo may call it; the role
+// must own the function.
 func AdvanceClock(ctx context.Context, db Execer, schema string, by time.Duration) error {
 	if err := CheckSchema(schema); err != nil {
 		return err
 	}
-	_, err := db.Exec(ctx, render(`UPDATE {{schema}}.clock SET offset_by = offset_by + $1::interval`, schema), by)
+	_, err := db.Exec(ctx, render(`SELECT {{schema}}.advance_clock($1::interval)`, schema), by)
 	return err
 }

@@ -43,14 +43,39 @@ func TestClock(t *testing.T) {
 	if err := postgres.Migrate(ctx, pool, "journeyman", "core", nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := postgres.AdvanceClock(ctx, pool, "journeyman", 72*time.Hour); err != nil {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
 		t.Fatal(err)
 	}
-	var ahead time.Duration
-	if err := pool.QueryRow(ctx, `SELECT journeyman.now() - pg_catalog.now()`).Scan(&ahead); err != nil {
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, `PREPARE ahead AS SELECT journeyman.now() - pg_catalog.now()`); err != nil {
 		t.Fatal(err)
 	}
-	if ahead < 72*time.Hour || ahead > 73*time.Hour {
-		t.Errorf("clock ahead by %v, want 72 h", ahead)
+	aheadBy := func(want time.Duration) {
+		t.Helper()
+		var ahead time.Duration
+		if err := conn.QueryRow(ctx, `EXECUTE ahead`).Scan(&ahead); err != nil {
+			t.Fatal(err)
+		}
+		if ahead < want || ahead > want+time.Hour {
+			t.Errorf("clock ahead by %v, want %v", ahead, want)
+		}
+	}
+	for range 8 { // the plan is the session's own by now
+		aheadBy(0)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if err := postgres.AdvanceClock(ctx, pool, "journeyman", 9*time.Hour); err != nil {
+				t.Errorf("moved by eight at once: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	aheadBy(72 * time.Hour)
+	if _, err := conn.Exec(ctx, `DO $$ DECLARE plan text; BEGIN EXECUTE 'EXPLAIN (VERBOSE, FORMAT JSON) SELECT journeyman.now()' INTO plan;
+		IF plan LIKE '%journeyman.now%' THEN RAISE EXCEPTION 'now() is called: %', plan; END IF; END $$`); err != nil {
+		t.Error(err)
 	}
 }
