@@ -38,11 +38,12 @@ const (
 	LateDropped Late = iota
 	LateResumed      // the operation had not ended: it goes on from the result, the sweep settles it
 	LateUndo         // the operation was revoked: there is something to undo now
+	LateRefused      // the same of an operation that a repeat of the call had ended refused: its stored answer stands
 )
 
 // StoreLate stores the result of a call that came back after its lease was lost. It opens the undo of a revoked operation again if
-// that had found nothing (path rule 11), and lets one that goes on resume from the result, which nobody else may know. When the
-// caller has not undone it within grace, [Store.AskDue] gives it to somebody else.
+// that had found nothing (path rule 11), has the effect of one that ended refused undone, and lets one that goes on resume from the
+// result, which nobody else may know. When the caller has not undone it within grace, [Store.AskDue] gives it to somebody else.
 func (s *Store) StoreLate(ctx context.Context, db DB, operationID string, result json.RawMessage, grace time.Duration) (late Late, err error) {
 	b := &pgx.Batch{}
 	is := func(l Late) func(pgconnTag) error {
@@ -54,6 +55,7 @@ func (s *Store) StoreLate(ctx context.Context, db DB, operationID string, result
 		}
 	}
 	b.Queue(s.q.late, operationID, doc(result), grace).Exec(is(LateUndo))
+	b.Queue(s.q.lateRefused, operationID, doc(result), grace).Exec(is(LateRefused))
 	b.Queue(s.q.resumed, operationID, doc(result)).Exec(is(LateResumed))
 	b.Queue(s.q.reopen, operationID+UndoSuffix)
 	if err := db.SendBatch(ctx, b).Close(); err != nil {
@@ -63,7 +65,7 @@ func (s *Store) StoreLate(ctx context.Context, db DB, operationID string, result
 }
 
 // NotHappened records that the call certainly did nothing: it may be made again by the job; false = the lease is lost. again is
-// when the other system is to be asked once more, should no job have come by then; nil = never.
+// when the other system is to be asked once more, should no job have come by then; nil = never: no call of the operation is on its way.
 func (s *Store) NotHappened(ctx context.Context, db DB, operationID string, fence int64, reason, message string, again *time.Duration) (bool, error) {
 	return exec(ctx, db, "record that nothing happened", s.q.notHappened, operationID, fence, reason, message, again)
 }
