@@ -145,7 +145,7 @@ func render(schema string) queries {
 			RETURNING dismissed_at`),
 		askFurther: r(`UPDATE {{schema}}.operation SET ask_at = t.now, ask_from = t.now, ask_until = t.now + $3::interval, asks_over_at = NULL, dismissed_at = NULL
 			FROM (SELECT {{schema}}.now() AS now) t
-			WHERE operation_id = $1 AND asks_over_at = $2 AND ask_at IS NULL AND slimmed_at IS NULL AND state IN ('revoked', 'claimed') AND effect <> 'known'
+			WHERE operation_id = $1 AND asks_over_at = $2 AND ask_at IS NULL AND slimmed_at IS NULL AND state IN ('revoked', 'claimed', 'done') AND effect <> 'known'
 			RETURNING ask_until`),
 		// Indexes operation_ask, operation_odd.
 		lateCounts: r(`SELECT (SELECT count(*) FROM {{schema}}.operation WHERE ask_at BETWEEN '-infinity' AND 'infinity'),

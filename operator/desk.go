@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rs/zerolog"
 
+	"github.com/vitrip/journeyman/dedup"
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/outbox"
 	"github.com/vitrip/journeyman/zeebe"
@@ -47,6 +48,7 @@ type Archive interface {
 type Desk struct {
 	cfg   Config
 	queue *zeebe.Queue
+	store *dedup.Store
 	sql   queries
 }
 
@@ -85,7 +87,11 @@ func New(cfg Config) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Desk{cfg: cfg, queue: queue, sql: render(cfg.Schema)}, nil
+	store, err := dedup.New(cfg.Schema)
+	if err != nil {
+		return nil, err
+	}
+	return &Desk{cfg: cfg, queue: queue, store: store, sql: render(cfg.Schema)}, nil
 }
 
 // Cluster is the name of the cluster whose incidents and commands this desk shows.

@@ -3,9 +3,9 @@
 // A [Desk] reads: incidents of the engine joined with our operations, sagas with ledger and timeline, and the effects
 // that hang in the air ([Desk.Effects]). It never shows variables' values or payloads, only their names.
 //
-// A Desk acts: [Desk.RetryIncident]. Every act names an actor and a reason, and writes its audit row in the same
-// transaction as the command that tells the engine (docs/effect-path.md). So no act is without a row and no row
-// without its act.
+// A Desk acts: [Desk.RetryIncident], [Desk.RemediateSaga], [Desk.DismissCall], [Desk.AskAgain]. Every act names an actor
+// and a reason, and writes its audit row in the same transaction as what it changes or the command that tells the engine
+// (docs/effect-path.md). So no act is without a row and no row without its act.
 //
 // # The audit
 //
@@ -16,5 +16,5 @@
 // # Where rows come from
 //
 // This package reads the tables of zeebe, dedup, outbox and sagas with statements of its own (sql.go): its views are joins
-// across owners. It writes only its own tables, and commands through [zeebe.Queue].
+// across owners. It writes only its own tables, commands through [zeebe.Queue], and operations through [dedup.Store].
 package operator

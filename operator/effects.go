@@ -24,7 +24,7 @@ type Effects struct {
 	Orphans        []Operation `json:"orphans"`    // proved and open, and parked
 	Revoked        []Operation `json:"revoked"`    // newest first
 	Asked          []Operation `json:"late_asked"` // calls that were not seen: it is asked again whether they landed late
-	AsksOver       []Operation `json:"late_open"`  // the same, asked no more: that they land cannot be ruled out
+	AsksOver       []Operation `json:"late_open"`  // the same, asked no more and not dismissed: that they land cannot be ruled out
 	UndoRunning    []Step      `json:"undo_running"`
 	UndoStuck      []Step      `json:"undo_stuck"`
 	UndoParked     []Step      `json:"undo_parked"` // left to a person

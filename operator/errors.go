@@ -17,6 +17,8 @@ var (
 	ErrRetried = errors.New("retried already")
 	// ErrNotManual: the saga does not wait for a person, or not for this.
 	ErrNotManual = errors.New("not left to a person")
+	// ErrNotUnseen: the operation is no call that was asked about to the end and never seen, or it is dealt with already.
+	ErrNotUnseen = errors.New("not a call that was never seen and waits for a person")
 	// ErrNoEngine: the act or view needs the engine's REST API and the desk has none.
 	ErrNoEngine = errors.New("no REST address of the engine is configured")
 	// ErrUnreachable: the engine's REST API did not answer at all.

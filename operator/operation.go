@@ -40,6 +40,9 @@ type Operation struct {
 	Asked              int        `json:"asked"`        // times the other system said again that it had not seen the call
 	AskAt              *time.Time `json:"ask_at"`       // when it is asked next whether the call landed late
 	AsksOverAt         *time.Time `json:"asks_over_at"` // since when it is asked no more: that the call lands cannot be ruled out
+	AskUntil           *time.Time `json:"ask_until"`    // it is asked until then, as a person said
+	DismissedAt        *time.Time `json:"dismissed_at"` // when a person settled what asks_over_at says
+	SlimmedAt          *time.Time `json:"slimmed_at"`   // since when inputs and results are gone, with their retention
 }
 
 // into gives the targets of operationColumns.
@@ -48,6 +51,7 @@ func (o *Operation) into() []any {
 		&o.OperationID, &o.Tenant, &o.BusinessKey, &o.JobType, &o.SagaID, &o.State, &o.Effect, &o.Class, &o.Reason, &o.Code, &o.Message,
 		&o.Attempts, &o.Policy, &o.Orphan, &o.Cluster, &o.JobKey, &o.ProcessInstanceKey, &o.ElementInstanceKey, &o.ElementID,
 		&o.CreatedAt, &o.CalledAt, &o.SettledAt, &o.AnsweredAt, &o.RetriedAt, &o.UndoneAt, &o.OrphanedAt, &o.LeaseUntil, &o.Asked, &o.AskAt, &o.AsksOverAt,
+		&o.AskUntil, &o.DismissedAt, &o.SlimmedAt,
 	}
 }
 

@@ -42,7 +42,8 @@ const stepSource = `{{schema}}.saga_step t LEFT JOIN {{schema}}.operation u ON u
 
 const operationColumns = `o.operation_id, o.tenant, o.business_key, o.job_type, o.saga_id, o.state, o.effect, o.class, o.reason, o.code, o.message,
 	o.attempts, o.policy, o.orphan, o.cluster, o.job_key, o.process_instance_key, o.element_instance_key, o.element_id,
-	o.created_at, o.called_at, o.settled_at, o.answered_at, o.retried_at, o.undone_at, o.orphaned_at, o.lease_until, o.asked, o.ask_at, o.asks_over_at`
+	o.created_at, o.called_at, o.settled_at, o.answered_at, o.retried_at, o.undone_at, o.orphaned_at, o.lease_until, o.asked, o.ask_at, o.asks_over_at,
+	o.ask_until, o.dismissed_at, o.slimmed_at`
 
 // As dedup counts them: the other system may have acted, and nobody can say. Or it stayed unknown past its SLA. Index operation_unknown.
 const isUnknown = `(o.effect = 'maybe' AND ((o.state = 'calling' AND o.reason = 'unknown') OR o.state = 'done'))`
@@ -58,11 +59,12 @@ const unwanted = `(SELECT t.* FROM {{schema}}.saga_step t WHERE t.undo_state IN 
 // operation that had succeeded is revoked too when it is undone; that is counted as undone.
 const isRevoked = `(o.state = 'revoked' AND o.undone_at IS NULL AND o.class <> 'SUCCESS')`
 
-// Calls that the other system had not seen when their undo asked: it is asked again whether they landed late, or it is asked no more.
+// Calls that the other system had not seen when their undo asked: it is asked again whether they landed late, or it is asked no more and
+// nobody has dismissed them.
 // Bounds on both sides, as a table without statistics is read through otherwise. Indexes operation_ask, operation_asks_over.
 const (
 	isAsked    = `o.ask_at BETWEEN '-infinity' AND 'infinity'`
-	isAsksOver = `o.asks_over_at BETWEEN '-infinity' AND 'infinity'`
+	isAsksOver = `o.asks_over_at BETWEEN '-infinity' AND 'infinity' AND o.dismissed_at IS NULL`
 )
 
 const isAnswer = `c.kind IN ('complete', 'fail', 'throw')`
@@ -101,9 +103,10 @@ func render(schema string) queries {
 		// Index zeebe_command_operation, by the operations of the saga.
 		sagaCommands: r(`SELECT ` + commandColumns + ` FROM {{schema}}.zeebe_command c LEFT JOIN {{schema}}.operation o ON o.operation_id = c.operation_id
 			WHERE c.cluster = $1 AND (c.operation_id = $2 OR c.operation_id IN (SELECT p.operation_id FROM {{schema}}.operation p WHERE p.saga_id = $2 AND p.saga_id <> '')) ORDER BY c.id`),
-		// Acts of people are few. $3 = the saga as a target.
+		// Acts of people are few: on incidents of the process instance, on the saga and on its operations. Index operation_saga.
 		sagaAudit: r(`SELECT ` + auditColumns + ` FROM {{schema}}.operator_audit a
-			WHERE a.before ->> 'cluster' = $1 AND a.before ->> 'process_instance_key' = $2 OR a.target = $3 ORDER BY a.seq`),
+			WHERE a.before ->> 'cluster' = $1 AND a.before ->> 'process_instance_key' = $2 OR a.target = 'saga:' || $3
+				OR a.target IN (SELECT 'operation:' || o.operation_id FROM {{schema}}.operation o WHERE o.saga_id = $3 AND o.saga_id <> '') ORDER BY a.seq`),
 
 		// Which operation and saga stand behind an incident: by element instance, else by job, and the saga by its process instance.
 		// Indexes operation_instance, saga_instance.

@@ -193,9 +193,9 @@ func (d *Desk) commandMoments(ctx context.Context, s Saga) ([]Moment, error) {
 	return all, nil
 }
 
-// auditMoments tells what people did to the saga and to incidents of its process instance.
+// auditMoments tells what people did to the saga, to its operations and to incidents of its process instance.
 func (d *Desk) auditMoments(ctx context.Context, s Saga) ([]Moment, error) {
-	rows, err := d.cfg.Pool.Query(ctx, d.sql.sagaAudit, s.Cluster, s.ProcessInstanceKey.String(), "saga:"+s.ID)
+	rows, err := d.cfg.Pool.Query(ctx, d.sql.sagaAudit, s.Cluster, s.ProcessInstanceKey.String(), s.ID)
 	if err != nil {
 		return nil, fmt.Errorf("list audit of saga: %w", err)
 	}
