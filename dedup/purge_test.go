@@ -163,6 +163,11 @@ func TestPurge_oneLeader(t *testing.T) {
 	if err := <-first; err == nil {
 		t.Error("the killed leader reported success")
 	}
+	for alive := true; alive; { // the client hears of it before the server has let go of its locks
+		if err := pool.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1)`, pid).Scan(&alive); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if n := rows(t, ctx, pool, "true"); n != 2000 {
 		t.Errorf("%d rows after the kill in the first pass, want all 2000", n)
 	}

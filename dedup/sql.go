@@ -22,7 +22,7 @@ func render(schema string) queries {
 	r := func(sql string) string {
 		sql = strings.ReplaceAll(sql, "{{columns}}", columns)
 		sql = strings.ReplaceAll(sql, "{{job}}", `cluster = $3, job_key = $4, process_instance_key = $5, element_instance_key = $6, element_id = $7`)
-		sql = strings.ReplaceAll(sql, "{{physical}}", `({{schema}}.now() - (SELECT c.offset_by FROM {{schema}}.clock c))`)
+		sql = strings.ReplaceAll(sql, "{{physical}}", `pg_catalog.clock_timestamp()`)
 		return strings.ReplaceAll(sql, "{{schema}}", schema)
 	}
 	return queries{
@@ -124,13 +124,13 @@ func render(schema string) queries {
 
 		// Index operation_lease. The lease is taken in the same statement (path rule 16). Of a table without statistics a bound on both sides
 		// counts as few rows, one on a single side as a third of all: then every sweep would read the whole table.
-		expired: r(`WITH due AS (SELECT operation_id FROM {{schema}}.operation WHERE state IN ('calling', 'called', 'undoing') AND lease_until BETWEEN '-infinity' AND {{schema}}.now()
+		expired: r(`WITH due AS (SELECT operation_id FROM {{schema}}.operation WHERE state IN ('calling', 'called', 'undoing') AND lease_until BETWEEN '-infinity' AND (SELECT {{schema}}.now())
 				AND job_type = ANY ($1) AND cluster = $2 ORDER BY lease_until LIMIT $3 FOR UPDATE SKIP LOCKED)
 			UPDATE {{schema}}.operation o SET fence = o.fence + 1, owner = $4, lease_until = {{schema}}.now() + $5::interval FROM due
 			WHERE o.operation_id = due.operation_id RETURNING {{columns}}`),
 		// Index operation_ask. Pushing ask_at out is the lease (path rule 11). Of an operation that has ended, refused ones are asked about, and
 		// only what landed after the refusal is undone.
-		askDue: r(`WITH due AS (SELECT operation_id FROM {{schema}}.operation WHERE ask_at BETWEEN '-infinity' AND {{schema}}.now()
+		askDue: r(`WITH due AS (SELECT operation_id FROM {{schema}}.operation WHERE ask_at BETWEEN '-infinity' AND (SELECT {{schema}}.now())
 				AND (state IN ('revoked', 'claimed') OR (state = 'done' AND class IN ('BUSINESS_ERROR', 'FATAL_ERROR') AND (effect = 'none' OR ask_from > settled_at)))
 				AND job_type = ANY ($1) AND cluster = $2 ORDER BY ask_at LIMIT $3 FOR UPDATE SKIP LOCKED)
 			UPDATE {{schema}}.operation o SET ask_at = {{schema}}.now() + $4::interval FROM due WHERE o.operation_id = due.operation_id RETURNING {{columns}}`),
@@ -153,7 +153,7 @@ func render(schema string) queries {
 		// Index operation_expires, read on from where the pass before ended. Rows that somebody has locked, or that something points
 		// to, are left for the next round. A money operation is slimmed first (spec D3).
 		purge: r(`WITH c AS MATERIALIZED (SELECT o.operation_id, o.expires_at FROM {{schema}}.operation o
-				WHERE o.expires_at <= {{schema}}.now() AND (o.expires_at, o.operation_id) > ($2::timestamptz, $3::text)
+				WHERE o.expires_at <= (SELECT {{schema}}.now()) AND (o.expires_at, o.operation_id) > ($2::timestamptz, $3::text)
 				ORDER BY o.expires_at, o.operation_id LIMIT $1),
 			v AS MATERIALIZED (SELECT o.operation_id, o.keep IS NOT NULL AND o.slimmed_at IS NULL AS slim FROM {{schema}}.operation o
 				WHERE o.operation_id = ANY (ARRAY(SELECT c.operation_id FROM c)) AND o.expires_at <= {{schema}}.now()
@@ -170,7 +170,7 @@ func render(schema string) queries {
 			ON CONFLICT (id) DO UPDATE SET expires_at = greatest(claim_check.expires_at, excluded.expires_at) WHERE claim_check.sum = excluded.sum RETURNING 1`),
 		readCheck: r(`SELECT c.sum, c.body FROM {{schema}}.claim_check c WHERE c.id = $1`),
 		// Index claim_check_expires.
-		purgeChecks: r(`DELETE FROM {{schema}}.claim_check WHERE id = ANY (ARRAY(SELECT c.id FROM {{schema}}.claim_check c WHERE c.expires_at <= {{schema}}.now()
+		purgeChecks: r(`DELETE FROM {{schema}}.claim_check WHERE id = ANY (ARRAY(SELECT c.id FROM {{schema}}.claim_check c WHERE c.expires_at <= (SELECT {{schema}}.now())
 			ORDER BY c.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED))`),
 		lead:   r(`SELECT pg_try_advisory_lock(hashtextextended('journeyman.dedup.purge {{schema}}', 0))`),
 		unlead: r(`SELECT pg_advisory_unlock(hashtextextended('journeyman.dedup.purge {{schema}}', 0))`),

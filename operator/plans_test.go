@@ -52,8 +52,8 @@ func TestPlans(t *testing.T) {
 	}
 	large := []string{"operation", "saga", "saga_step"}
 	wants := map[string]string{
-		"countEffects": "operation_unknown", "unknown": "operation_unknown", "asked": "operation_ask", "asksOver": "operation_asks_over",
-		"orphans": "operation_orphan", "revoked": "operation_revoked", "incidentContext": "saga_instance", "sagaOperations": "operation_saga",
+		"countEffects": "operation_odd", "unknown": "operation_odd", "asked": "operation_ask", "asksOver": "operation_odd",
+		"orphans": "operation_odd", "revoked": "operation_odd", "incidentContext": "saga_instance", "sagaOperations": "operation_saga",
 		"sagaSteps": "saga_step_saga", "risk": "saga_step_undo",
 	}
 	for name, sql := range operator.Statements(operatortest.Schema) {

@@ -138,7 +138,7 @@ func renderDomain(schema, seq string) domainSQL {
 				UNION ALL SELECT event_id, type, occurred_at, seq, operation_id, body, false FROM {{schema}}.outbox_parked WHERE business_key = $1) e
 			WHERE e.operation_id = $3 OR starts_with(e.operation_id, $3 || ':') ORDER BY e.seq`),
 		// Index saga_open: not begun and past the deadline; nobody but us will end them.
-		abandoned: r(`SELECT s.id FROM {{schema}}.saga s WHERE s.closed_at IS NULL AND s.begun_at IS NULL AND s.deadline < {{schema}}.now() ORDER BY s.deadline LIMIT $1`),
+		abandoned: r(`SELECT s.id FROM {{schema}}.saga s WHERE s.closed_at IS NULL AND s.begun_at IS NULL AND s.deadline < (SELECT {{schema}}.now()) ORDER BY s.deadline LIMIT $1`),
 	}
 }
 
@@ -190,7 +190,7 @@ func renderRecords(schema string) recordSQL {
 			` + newRecord + ` SELECT $1, (t.now AT TIME ZONE 'UTC')::date, $2, $3, $4, $5, k.attempt, $14, $6, $7, $8, 'in_progress', t.now, t.now + $9::interval, t.now + $10::interval, $11, $12, 'pending', t.now + $13::interval
 			FROM t, k`),
 		// Index record_start. The lease is start_next_at itself; another sweep skips what is locked.
-		due: r(`WITH d AS (SELECT r.operation_id, r.started_on FROM {{schema}}.record r WHERE r.start_state = 'pending' AND r.start_next_at <= {{schema}}.now()
+		due: r(`WITH d AS (SELECT r.operation_id, r.started_on FROM {{schema}}.record r WHERE r.start_state = 'pending' AND r.start_next_at <= (SELECT {{schema}}.now())
 				ORDER BY r.start_next_at LIMIT $1 FOR UPDATE SKIP LOCKED)
 			UPDATE {{schema}}.record r SET start_attempts = r.start_attempts + 1, start_next_at = {{schema}}.now() + least(interval '5 s' * (r.start_attempts + 1), interval '1 min')
 			FROM d WHERE r.operation_id = d.operation_id AND r.started_on = d.started_on AND r.start_state = 'pending' RETURNING ` + recordColumns + `, ''::bytea`),
@@ -234,11 +234,11 @@ func renderRecords(schema string) recordSQL {
 		tombstoneByID: r(`SELECT operation_id, fingerprint, true, tenant, type, key FROM {{schema}}.record_key WHERE operation_id = $1 AND deleted_at IS NOT NULL`),
 		// Index record_expiry.
 		archivable: r(`SELECT r.operation_id, to_char(r.expires_at AT TIME ZONE 'UTC', 'YYYY/MM'), ((to_jsonb(r) - 'final') || jsonb_build_object('final', encode(r.final, 'base64')))::text
-			FROM {{schema}}.record r WHERE r.archived_at IS NULL AND r.expires_at < {{schema}}.now() ORDER BY r.expires_at, r.operation_id LIMIT $1 FOR UPDATE SKIP LOCKED`),
+			FROM {{schema}}.record r WHERE r.archived_at IS NULL AND r.expires_at < (SELECT {{schema}}.now()) ORDER BY r.expires_at, r.operation_id LIMIT $1 FOR UPDATE SKIP LOCKED`),
 		archived: r(`UPDATE {{schema}}.record SET archived_at = {{schema}}.now(), archive = $2, result_sha256 = sha256(final), final = NULL, plan = '{}', origin = '{}', partial = '{}'
 			WHERE operation_id = ANY ($1) AND archived_at IS NULL AND state <> 'in_progress'`),
 		// Index record_archived. The key stays as a tombstone, of money operations the hash and the business key too.
-		remove: r(`WITH d AS (SELECT r.operation_id, r.started_on FROM {{schema}}.record r WHERE r.archived_at IS NOT NULL AND r.finished_at < {{schema}}.now() - $1::interval
+		remove: r(`WITH d AS (SELECT r.operation_id, r.started_on FROM {{schema}}.record r WHERE r.archived_at IS NOT NULL AND r.finished_at < (SELECT {{schema}}.now()) - $1::interval
 				ORDER BY r.finished_at LIMIT $2 FOR UPDATE SKIP LOCKED),
 			x AS (DELETE FROM {{schema}}.record r USING d WHERE r.operation_id = d.operation_id AND r.started_on = d.started_on RETURNING r.*),
 			m AS (INSERT INTO {{schema}}.record_money (operation_id, tenant, type, business_key, state, result_sha256, archive, finished_at, keep_until)
@@ -246,7 +246,7 @@ func renderRecords(schema string) recordSQL {
 				FROM x WHERE x.type <> ALL ($3::text[]) ON CONFLICT DO NOTHING),
 			k AS (UPDATE {{schema}}.record_key k SET deleted_at = {{schema}}.now() FROM x WHERE k.operation_id = x.operation_id)
 			SELECT count(*) FROM x`),
-		removeMoney: r(`DELETE FROM {{schema}}.record_money WHERE operation_id IN (SELECT operation_id FROM {{schema}}.record_money WHERE keep_until < {{schema}}.now() ORDER BY keep_until LIMIT $1)`),
+		removeMoney: r(`DELETE FROM {{schema}}.record_money WHERE operation_id IN (SELECT operation_id FROM {{schema}}.record_money WHERE keep_until < (SELECT {{schema}}.now()) ORDER BY keep_until LIMIT $1)`),
 
 		partitionThere: r(`SELECT to_regclass('{{schema}}.' || $1::text) IS NOT NULL`),
 		oldPartitions: r(`SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = '{{schema}}.record'::regclass AND c.relname ~ '^record_[0-9]{6}$'

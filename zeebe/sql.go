@@ -50,13 +50,13 @@ func render(schema string) queries {
 		park: r(`UPDATE {{schema}}.zeebe_command SET state = 'parked', reason = $2, changed_at = {{schema}}.now()
 			WHERE id = $1 AND state IN ('pending', 'gone')`),
 		drop: r(`DELETE FROM {{schema}}.zeebe_command WHERE id = $1 AND state IN ('gone', 'parked')`),
-		// Index zeebe_command_odd.
-		claimGone: r(`WITH due AS (SELECT id FROM {{schema}}.zeebe_command WHERE cluster = $1 AND state = 'gone' AND next_at <= {{schema}}.now()
+		// Index zeebe_command_state.
+		claimGone: r(`WITH due AS (SELECT id FROM {{schema}}.zeebe_command WHERE cluster = $1 AND state = 'gone' AND next_at <= (SELECT {{schema}}.now())
 				ORDER BY next_at LIMIT $2 FOR UPDATE SKIP LOCKED)
 			UPDATE {{schema}}.zeebe_command c SET next_at = {{schema}}.now() + $3::interval FROM due WHERE c.id = due.id
 			RETURNING {{columns}}`),
-		// Index zeebe_command_due. Claiming pushes next_at out: jittered, doubling, at most about a minute.
-		claimDue: r(`WITH due AS (SELECT id FROM {{schema}}.zeebe_command WHERE (cluster = $1 OR $3) AND state = 'pending' AND next_at <= {{schema}}.now()
+		// Index zeebe_command_state. Claiming pushes next_at out: jittered, doubling, at most about a minute.
+		claimDue: r(`WITH due AS (SELECT id FROM {{schema}}.zeebe_command WHERE (cluster = $1 OR $3) AND state = 'pending' AND next_at <= (SELECT {{schema}}.now())
 				AND ($4 OR kind NOT IN ('fail', 'throw')) ORDER BY next_at LIMIT $2 FOR UPDATE SKIP LOCKED)
 			UPDATE {{schema}}.zeebe_command c SET attempts = c.attempts + 1, changed_at = {{schema}}.now(),
 				next_at = {{schema}}.now() + make_interval(secs => (2 + least(60, power(2, least(c.attempts, 6)))) * (0.5 + random() / 2))

@@ -26,11 +26,11 @@ func render(schema string) statements {
 			ON CONFLICT (id) DO NOTHING`),
 		// Index webhook_delivery_due. Candidates only: take decides.
 		due: r(`SELECT d.endpoint FROM {{schema}}.webhook_delivery d LEFT JOIN {{schema}}.webhook_endpoint e ON e.id = d.endpoint
-			WHERE d.state = 'pending' AND d.next_at <= {{schema}}.now() AND d.endpoint <> ALL ($1::text[]) AND (e.paused_until IS NULL OR e.paused_until <= {{schema}}.now())
+			WHERE d.state = 'pending' AND d.next_at <= (SELECT {{schema}}.now()) AND d.endpoint <> ALL ($1::text[]) AND (e.paused_until IS NULL OR e.paused_until <= {{schema}}.now())
 			GROUP BY d.endpoint ORDER BY min(d.next_at) LIMIT $2`),
 		// The lease is next_at itself: if we die it is due again after $2. The attempt is written down before it is made.
 		take: r(`WITH t AS (UPDATE {{schema}}.webhook_delivery d SET attempts = d.attempts + 1, tries = d.tries + 1, next_at = {{schema}}.now() + $2::interval
-				WHERE d.id = (SELECT c.id FROM {{schema}}.webhook_delivery c WHERE c.endpoint = $1 AND c.state = 'pending' AND c.next_at <= {{schema}}.now()
+				WHERE d.id = (SELECT c.id FROM {{schema}}.webhook_delivery c WHERE c.endpoint = $1 AND c.state = 'pending' AND c.next_at <= (SELECT {{schema}}.now())
 					AND NOT EXISTS (SELECT 1 FROM {{schema}}.webhook_endpoint e WHERE e.id = $1 AND e.paused_until > {{schema}}.now())
 					ORDER BY c.next_at, c.id LIMIT 1 FOR UPDATE SKIP LOCKED)
 				RETURNING d.id, d.type, d.tenant, d.operation_id, d.body, d.attempts, d.tries),
