@@ -45,7 +45,7 @@ func TestGroup_later(t *testing.T) {
 	}
 }
 
-// TestPace: a type is judged by its runs on connections that know its statements, every few runs, by the slowest twentieth.
+// TestPace: a type is judged by its runs on connections that know its statements, every few runs, by the mean and by the slowest twentieth.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	p := &pace{skip: 8}
@@ -61,8 +61,14 @@ func TestPace(t *testing.T) {
 	if runs(1, time.Millisecond); !p.shares() || p.expect() != time.Millisecond || p.most() != time.Millisecond {
 		t.Errorf("shares %v, expects %s, at most %s", p.shares(), p.expect(), p.most())
 	}
-	if runs(paceEvery, paceFast); p.shares() {
-		t.Error("shares with a p95 that is not below the limit")
+	if runs(paceEvery, paceFast); !p.shares() {
+		t.Error("does not share although its mean is below the limit")
+	}
+	if runs(paceEvery, paceSlow); p.shares() {
+		t.Error("shares with a p95 that is not below half the budget")
+	}
+	if runs(paceWindow, paceFast); p.shares() {
+		t.Error("shares with a mean that is not below the limit")
 	}
 	if runs(paceWindow, time.Millisecond); !p.shares() {
 		t.Error("does not share again")

@@ -11,9 +11,10 @@ import (
 // groupConn is a connection whose transaction several handlers share. What stands between two handlers (release or rollback of
 // the one's savepoint, the next one's) travels with the next handler's first statement, so it costs no round trip.
 type groupConn struct {
-	conn    *pgx.Conn
-	head    []string // to be sent before the next statement
-	touched bool     // a statement may have changed settings of the transaction
+	conn     *pgx.Conn
+	head     []string // to be sent before the next statement
+	touched  bool     // a statement may have changed settings of the transaction
+	harmless string   // the last statement that was looked at and changes none: handlers of a group repeat theirs
 }
 
 // settings finds statements that change settings, or that may do so out of sight (DO, CALL). A function that calls set_config
@@ -21,8 +22,12 @@ type groupConn struct {
 var settings = regexp.MustCompile(`(?is)(?:^|;)(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:set|reset|do|call)\b|set_config`)
 
 func (g *groupConn) look(sql string) {
-	if !g.touched && settings.MatchString(sql) {
+	switch {
+	case g.touched || sql == g.harmless:
+	case settings.MatchString(sql):
 		g.touched = true
+	default:
+		g.harmless = sql
 	}
 }
 
