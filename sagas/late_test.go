@@ -2,8 +2,10 @@ package sagas
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,5 +106,48 @@ func TestRule11_CallLandsAfterTheSagaIsClosed(t *testing.T) {
 	after := st.do(srv, http.MethodGet, "/v1/operations/"+id, "a", "")
 	if n := st.sup.undone[id+":hotel"]; n != 1 || !slices.Equal(before.body, after.body) {
 		t.Errorf("undone %d times, answer %s, was %s; want once and the same", n, after.body, before.body)
+	}
+}
+
+// A call is lost, its repeat is refused, and the saga fails of that and is closed. Then the lost call lands: it is undone once, the ledger
+// shows it, and the answer does not change.
+func TestRule11_CallLandsAfterItsRepeatWasRefused(t *testing.T) {
+	st := setupStage(t)
+	srv := st.server(st.s)
+	id := id1("refused")
+	var calls atomic.Int32
+	st.sup.refuses = func() error {
+		if calls.Add(1) == 1 {
+			return worker.Unknown(errors.New("time-out after send"))
+		}
+		return worker.BusinessError("SOLD_OUT", "no room left")
+	}
+	st.post(srv, "a", "refused", trips("refused"))
+	st.eventually(func() bool { // until the job comes back
+		st.advance(time.Second)
+		st.eng.AdvanceClock(time.Second) //nolint:errcheck // the clock of a running engine moves
+		return st.saga(id).ClosedAt != nil
+	})
+	row := st.saga(id)
+	st.deliver(false)
+	before := st.do(srv, http.MethodGet, "/v1/operations/"+id, "a", "")
+	if row.State != "failed" || row.Reason != "SOLD_OUT" || calls.Load() != 2 || st.sup.undone[id+":hotel"] != 0 {
+		t.Fatalf("at the end: %s because %s after %d calls: %s", row.State, row.Reason, calls.Load(), before.body)
+	}
+	st.sup.reserve(id + ":hotel")
+	st.advance(2 * time.Minute)
+	st.settled(func() bool {
+		return !st.sup.has(id+":hotel") && st.count(st.domain, `SELECT count(*) FROM journeyman.saga_step WHERE saga_id = $1 AND undo_state = 'done'`, id) == 1
+	}, "what landed after the refusal is not undone in the ledger")
+	for range 3 { // nobody undoes it again
+		st.advance(24 * time.Hour)
+		if err := errors.Join(st.s.Sweep(st.ctx), st.rt.SweepLeases(st.ctx), st.rt.AskAgain(st.ctx)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st.deliver(true)
+	after := st.do(srv, http.MethodGet, "/v1/operations/"+id, "a", "")
+	if n := st.sup.undone[id+":hotel"]; n != 1 || st.sup.cancels != 1 || !slices.Equal(before.body, after.body) {
+		t.Errorf("undone %d times by %d cancels, answer %s, was %s; want once and the same", n, st.sup.cancels, after.body, before.body)
 	}
 }

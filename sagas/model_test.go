@@ -27,6 +27,7 @@ type supplier struct {
 	undone   map[string]int
 	cancels  int              // calls, whether or not they found something
 	before   func(key string) // runs before a reservation takes effect
+	refuses  func() error     // what a reservation is answered, without effect; nil = it takes effect
 }
 
 func (s *supplier) reserve(key string) {
@@ -138,6 +139,9 @@ func (st *stage) steps(mux *worker.Mux) {
 	}
 	mux.Handle("hotel.do", worker.External(worker.Remote[bookingIn, roomHeld, roomHeld]{
 		Call: func(_ context.Context, c worker.Call[bookingIn]) (roomHeld, error) {
+			if st.sup.refuses != nil {
+				return roomHeld{}, st.sup.refuses()
+			}
 			st.sup.reserve(c.Key)
 			return roomHeld{Reservation: "R-" + c.In.Booking}, nil
 		},
