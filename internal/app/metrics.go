@@ -161,7 +161,7 @@ func (a *App) countLate(ctx context.Context, b *bytes.Buffer) error {
 		return err
 	}
 	metric(b, "journeyman_late_calls_asked", "gauge", "Undone calls that other systems had not seen and are asked about again; over all processes.", float64(c.Asked))
-	metric(b, "journeyman_late_calls_open", "gauge", "Undone calls that were never seen and are asked about no more: that they land cannot be ruled out; over all processes.", float64(c.Over))
+	metric(b, "journeyman_late_calls_open", "gauge", "Calls that were never seen, are asked about no more and nobody has dismissed: that they land cannot be ruled out; over all processes.", float64(c.Over))
 	return nil
 }
 

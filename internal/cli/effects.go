@@ -18,7 +18,8 @@ func newEffects(s Streams) *cobra.Command {
 		Use: "effects", Short: "What hangs in the air: answers, unknown results, orphans, undo, money at risk", Args: cobra.NoArgs,
 		Long: `Effects shows answers that the engine has not taken, results that nobody knows, orphans, revoked operations,
 undo that runs or is stuck, and the amount at risk: effects that stand although their saga gave up. It ends with 0
-whatever it finds. With --json it prints {"at", "counts": {...}, "amount_at_risk": [{"minor", "currency", "effects"}],
+whatever it finds. "never seen" are calls that a supplier never showed and is asked about no more: ask there, then dismiss them or have
+them asked about again. With --json it prints {"at", "counts": {...}, "amount_at_risk": [{"minor", "currency", "effects"}],
 "answers_pending", "answers_gone", "answers_parked", "other_commands", "unknown_results", "orphans", "revoked",
 "late_asked", "late_open", "undo_running", "undo_stuck", "undo_parked"}; counts are whole, lists are cut at --limit.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -34,6 +35,7 @@ whatever it finds. With --json it prints {"at", "counts": {...}, "amount_at_risk
 			}, "dsn")
 		},
 	}
+	cmd.AddCommand(newEffectsDismiss(s), newEffectsAskAgain(s))
 	f.add(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 50, "length of each list, 1 to 1000")
 	return cmd
