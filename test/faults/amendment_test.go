@@ -7,6 +7,7 @@ import (
 
 	"github.com/vitrip/journeyman/internal/suppliers"
 	"github.com/vitrip/journeyman/sagas"
+	"github.com/vitrip/journeyman/sagas/amendment"
 	"github.com/vitrip/journeyman/sagas/tourbooking"
 )
 
@@ -38,7 +39,7 @@ func (s *stage) amendmentFaults(r *run) (wrong []string) {
 	if r.retried {
 		return wrong // the booking is the newer attempt's
 	}
-	return append(wrong, s.bookingFaults(r, completed, byHand)...)
+	return append(wrong, s.bookingFaults(r, completed)...)
 }
 
 // oldReleased counts how often a run gave back the hotel of the sale.
@@ -52,14 +53,40 @@ func (s *stage) oldReleased(r *run) (n int) {
 	return n
 }
 
-// bookingFaults says how our own booking differs: its price, and the one hotel that it holds. What a person gave back by hand we
-// still show as held.
-func (s *stage) bookingFaults(r *run, completed, byHand bool) (wrong []string) {
+// settledByHand is what a person reports who has settled outside what a saga left to them: of an amendment past its pivot the old hotel
+// that the booking still holds, and the difference that was not moved.
+func (s *stage) settledByHand(r *run) map[string]any {
+	s.Helper()
+	report := map[string]any{"outcome": "done", "note": "settled by hand"}
+	if r.saga != amendment.TypeName || r.decision != "completed" {
+		return report
+	}
+	var hand tourbooking.ByHand
+	var moved bool
+	s.must(s.pool.QueryRow(s.ctx, `SELECT coalesce((SELECT array_agg(t.supplier_id) FROM journeyman.tour_reservation t
+			WHERE t.saga_id = b.saga_id AND t.segment = 'hotel' AND t.status = 'confirmed' AND NOT starts_with(t.operation_id, $2 || ':')), '{}'),
+			EXISTS (SELECT 1 FROM journeyman.tour_settlement m WHERE m.business_key = b.business_key AND m.saga_id = $2 AND m.kind IN ('captured', 'refunded'))
+		FROM journeyman.tour_booking b WHERE b.business_key = $1`, r.businessKey(), r.id).Scan(&hand.Released, &moved))
+	if !moved {
+		m := tourbooking.Movement{Kind: tourbooking.SettledCaptured, Reference: "by-hand-" + r.booking, Amount: dearer - soldFor}
+		if r.cheaper() {
+			m.Kind, m.Amount = tourbooking.SettledRefunded, soldFor-cheaper
+		}
+		hand.Moved = append(hand.Moved, m)
+	}
+	report["released"], report["moved"] = hand.Released, hand.Moved
+	return report
+}
+
+// bookingFaults says how our own booking differs: its price, the one hotel that it holds, and the money that was moved for it, also
+// where a person settled that by hand and reported it.
+func (s *stage) bookingFaults(r *run, completed bool) (wrong []string) {
 	var state string
-	var amount int64
+	var amount, paid int64
 	var hotels int
-	s.must(s.pool.QueryRow(s.ctx, `SELECT b.state, b.amount, (SELECT count(*) FROM journeyman.tour_reservation t WHERE t.saga_id = b.saga_id AND t.segment = 'hotel' AND t.status = 'confirmed')
-		FROM journeyman.tour_booking b WHERE b.business_key = $1`, r.businessKey()).Scan(&state, &amount, &hotels))
+	s.must(s.pool.QueryRow(s.ctx, `SELECT b.state, b.amount, (SELECT count(*) FROM journeyman.tour_reservation t WHERE t.saga_id = b.saga_id AND t.segment = 'hotel' AND t.status = 'confirmed'),
+			(SELECT coalesce(sum(CASE m.kind WHEN 'captured' THEN m.amount WHEN 'refunded' THEN -m.amount ELSE 0 END), 0)::bigint FROM journeyman.tour_settlement m WHERE m.business_key = b.business_key)
+		FROM journeyman.tour_booking b WHERE b.business_key = $1`, r.businessKey()).Scan(&state, &amount, &hotels, &paid))
 	want := int64(soldFor)
 	switch {
 	case completed && r.cheaper():
@@ -67,8 +94,8 @@ func (s *stage) bookingFaults(r *run, completed, byHand bool) (wrong []string) {
 	case completed:
 		want = dearer
 	}
-	if tourbooking.State(state) != tourbooking.Ticketed || amount != want || hotels < 1 || hotels > 1+asInt(byHand) {
-		wrong = append(wrong, fmt.Sprintf("booking: %s for %d with %d hotels after %s, want ticketed for %d with one", state, amount, hotels, r.end.State, want))
+	if tourbooking.State(state) != tourbooking.Ticketed || amount != want || paid != want || hotels != 1 {
+		wrong = append(wrong, fmt.Sprintf("booking: %s for %d, paid %d, with %d hotels after %s, want ticketed for %d with one", state, amount, paid, hotels, r.end.State, want))
 	}
 	return wrong
 }
