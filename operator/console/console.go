@@ -96,6 +96,8 @@ func (c *console) routes() *http.ServeMux {
 	mux.HandleFunc("POST /incidents/{key}/retry", c.retry)
 	mux.HandleFunc("POST /remediate/{id...}", c.remediate)
 	mux.HandleFunc("GET /effects", c.effects)
+	mux.HandleFunc("POST /calls/dismiss/{id...}", c.dismissCall)
+	mux.HandleFunc("POST /calls/ask-again/{id...}", c.askAgain)
 	mux.HandleFunc("GET /audit", c.audit)
 	if c.cfg.SignIn != nil {
 		mux.HandleFunc("GET /signin", c.signInPage)
@@ -158,7 +160,7 @@ func statusOf(err error) int {
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, operator.ErrNotFound):
 		return http.StatusNotFound
-	case errors.Is(err, operator.ErrNotActive), errors.Is(err, operator.ErrRetried), errors.Is(err, operator.ErrNotManual):
+	case errors.Is(err, operator.ErrNotActive), errors.Is(err, operator.ErrRetried), errors.Is(err, operator.ErrNotManual), errors.Is(err, operator.ErrNotUnseen):
 		return http.StatusConflict
 	case errors.Is(err, operator.ErrNoEngine), errors.Is(err, operator.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable

@@ -120,8 +120,11 @@ func (c *console) notice(r *http.Request) string {
 	if err != nil {
 		return ""
 	}
-	if row.Action == operator.ActionRemediate {
+	switch row.Action {
+	case operator.ActionRemediate:
 		return fmt.Sprintf("%s of %s is recorded as audit row %d; its partner gets the final answer.", row.Action, row.Target, row.Seq)
+	case operator.ActionDismissCall, operator.ActionAskAgain:
+		return fmt.Sprintf("%s of %s is recorded as audit row %d.", row.Action, row.Target, row.Seq)
 	}
 	return fmt.Sprintf("%s of %s is recorded as audit row %d and its command is queued; the engine is told within seconds.", row.Action, row.Target, row.Seq)
 }
@@ -186,15 +189,6 @@ func (c *console) queueRetry(r *http.Request, key operator.Key, form incidentPag
 		}
 	}
 	return c.cfg.Desk.RetryIncident(r.Context(), operator.RetryRequest{Key: key, Actor: c.actor(r), Reason: form.FormReason, Retries: int32(retries)})
-}
-
-func (c *console) effects(w http.ResponseWriter, r *http.Request) {
-	e, err := c.cfg.Desk.Effects(r.Context(), 0)
-	if err != nil {
-		c.fail(w, r, statusOf(err), err)
-		return
-	}
-	c.show(w, r, http.StatusOK, "effects", page{Title: "Effects", Section: "effects", Data: e})
 }
 
 type auditPage struct {
