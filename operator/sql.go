@@ -45,7 +45,7 @@ const operationColumns = `o.operation_id, o.tenant, o.business_key, o.job_type, 
 	o.created_at, o.called_at, o.settled_at, o.answered_at, o.retried_at, o.undone_at, o.orphaned_at, o.lease_until, o.asked, o.ask_at, o.asks_over_at,
 	o.ask_until, o.dismissed_at, o.slimmed_at`
 
-// As dedup counts them: the other system may have acted, and nobody can say. Or it stayed unknown past its SLA. Index operation_unknown.
+// As dedup counts them: the other system may have acted, and nobody can say. Or it stayed unknown past its SLA. Index operation_odd.
 const isUnknown = `(o.effect = 'maybe' AND ((o.state = 'calling' AND o.reason = 'unknown') OR o.state = 'done'))`
 
 // Effects that stand although nobody wants them, or whose undo runs: by index saga_step_undo what has a state of its own, by
@@ -55,13 +55,13 @@ const unwanted = `(SELECT t.* FROM {{schema}}.saga_step t WHERE t.undo_state IN 
 			WHERE s.closed_at IS NULL AND s.decision IN ('failed', 'expired', 'cancelled') AND t.undo_state = 'open') t
 		LEFT JOIN {{schema}}.operation u ON u.operation_id = t.operation_id || ':undo'`
 
-// Undo came before anything had happened, so nothing was undone and nothing will happen. (Index operation_revoked.) An
+// Undo came before anything had happened, so nothing was undone and nothing will happen. (Index operation_odd.) An
 // operation that had succeeded is revoked too when it is undone; that is counted as undone.
 const isRevoked = `(o.state = 'revoked' AND o.undone_at IS NULL AND o.class <> 'SUCCESS')`
 
 // Calls that the other system had not seen when their undo asked: it is asked again whether they landed late, or it is asked no more and
 // nobody has dismissed them.
-// Bounds on both sides, as a table without statistics is read through otherwise. Indexes operation_ask, operation_asks_over.
+// Bounds on both sides, as a table without statistics is read through otherwise. Indexes operation_ask, operation_odd.
 const (
 	isAsked    = `o.ask_at BETWEEN '-infinity' AND 'infinity'`
 	isAsksOver = `o.asks_over_at BETWEEN '-infinity' AND 'infinity' AND o.dismissed_at IS NULL`
@@ -166,7 +166,7 @@ func render(schema string) queries {
 			FROM {{schema}}.operator_retry r LEFT JOIN {{schema}}.zeebe_command c ON c.id = r.command_id WHERE r.cluster = $1 AND r.incident_key = $2`),
 		retries: r(`SELECT r.incident_key, r.audit_seq, r.actor, r.at, coalesce(c.state, ''), coalesce(c.last_error, '')
 			FROM {{schema}}.operator_retry r LEFT JOIN {{schema}}.zeebe_command c ON c.id = r.command_id WHERE r.cluster = $1 AND r.incident_key = ANY ($2)`),
-		// Index zeebe_command_due: resolve commands are few.
+		// Index zeebe_command_state: resolve commands are few.
 		resolvePending: r(`SELECT count(*) FROM {{schema}}.zeebe_command WHERE cluster = $1 AND kind = 'resolve' AND incident_key = $2 AND state = 'pending'`),
 	}
 }
