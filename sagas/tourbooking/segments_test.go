@@ -108,7 +108,7 @@ func TestSegments_allUndoneInReverseOrder(t *testing.T) {
 // The hardest case: the multi-instance is not finished. One segment is sold out while others are reserved, in flight, or land
 // when everything is over. Every effect is undone, once; the partner is told why.
 func TestSegments_oneSoldOut(t *testing.T) {
-	st := setup(t, short{call: 5 * time.Minute}) // no call ends by itself: the segment that failed ends the others
+	st := setup(t, short{call: time.Minute}) // no call ends by itself before the worker's 20 s are over
 	sold, land, late := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	st.world.Script(booked, "beach", reserve, suppliers.Refuse("SOLD_OUT").When(sold))
 	st.world.Script(booked, "home", reserve, suppliers.LandLate(land)) // has no effect until everything is given up
@@ -125,6 +125,9 @@ func TestSegments_oneSoldOut(t *testing.T) {
 	close(land)
 	close(late)
 	st.wantEnd(st.ended(id), "failed", tourbooking.CodeSoldOut, tourbooking.Compensated)
+	if n := st.world.Requests(booked, "home", reserve); n != 1 {
+		t.Errorf("the last segment was asked for %d times, want once: the one that failed ends the others", n)
+	}
 	st.eventually("nothing stands", func() bool { return cmp.Equal(st.perSegment(suppliers.Reserve), st.perSegment(suppliers.Cancel)) })
 	if d := cmp.Diff(map[string]int{"out": 1, "cab": 1, "city": 1, "home": 1}, st.perSegment(suppliers.Cancel)); d != "" {
 		t.Errorf("cancelled (-want +got):\n%s", d)
