@@ -380,8 +380,15 @@ func (r *Runtime) keepResult(ctx context.Context, t *task, h *hold, doc json.Raw
 func (r *Runtime) landedLate(ctx context.Context, t *task, doc json.RawMessage) *result {
 	late, err := r.store.StoreLate(ctx, r.control, t.meta.OperationID, doc, lateGrace)
 	switch {
-	case err != nil || late == dedup.LateDropped:
+	case err != nil:
 		return &result{kind: dropped, reason: "lease lost", err: outcome.Classify(err)}
+	case late == dedup.LateDropped:
+		if log := r.taskLog(t); t.spec.opt.keyIgnored {
+			log.Error().Msg("external call landed after another had settled its operation: a second effect may stand at the other system, which ignores keys")
+		} else {
+			log.Info().Msg("external call landed after its operation was settled: by its key that is one effect")
+		}
+		return &result{kind: dropped, reason: "lease lost"}
 	case late == dedup.LateResumed:
 		r.taskLog(t).Warn().Msg("external call landed after its lease was lost, the operation goes on from its result")
 		return &result{kind: dropped, reason: "lease lost, result kept"}
