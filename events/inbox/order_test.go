@@ -76,7 +76,8 @@ func testOrderGapIsHeldUntilFilledE4(t *testing.T, f *fixture) {
 	f.eventually("the first", func() bool { return f.order("K") == "6 1" })
 	f.publish(f.step("test.step.logged", "K", 4, 1)) // of a type that the group has no handler for
 	f.eventually("all in order", func() bool { return f.order("K") == "6 1 5 7 9" })
-	if waits.Load() < 3 || f.held() != 0 || f.count(`SELECT count(*) FROM journeyman.inbox_retry`) != 0 || len(f.dead()) != 0 {
+	f.eventually("no row left", func() bool { return f.count(`SELECT count(*) FROM journeyman.inbox_retry`) == 0 }) // a redelivered one goes through it, too
+	if waits.Load() < 3 || f.held() != 0 || len(f.dead()) != 0 {
 		t.Errorf("%d held in all, %d still, %d dead", waits.Load(), f.held(), len(f.dead()))
 	}
 }
