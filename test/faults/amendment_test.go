@@ -1,9 +1,12 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/vitrip/journeyman/internal/suppliers"
 	"github.com/vitrip/journeyman/sagas"
@@ -55,24 +58,25 @@ func (s *stage) oldReleased(r *run) (n int) {
 
 // settledByHand is what a person reports who has settled outside what a saga left to them: of an amendment past its pivot the old hotel
 // that the booking still holds, and the difference that was not moved.
-func (s *stage) settledByHand(r *run) map[string]any {
+func (s *stage) settledByHand(sagaID string) map[string]any {
 	s.Helper()
 	report := map[string]any{"outcome": "done", "note": "settled by hand"}
-	if r.saga != amendment.TypeName || r.decision != "completed" {
+	var hand tourbooking.ByHand
+	var unpaid int64
+	err := s.pool.QueryRow(s.ctx, `SELECT coalesce((SELECT array_agg(t.supplier_id) FROM journeyman.tour_reservation t
+			WHERE t.saga_id = b.saga_id AND t.segment = 'hotel' AND t.status = 'confirmed' AND NOT starts_with(t.operation_id, s.id || ':')), '{}'),
+			b.amount - (SELECT coalesce(sum(CASE m.kind WHEN 'captured' THEN m.amount WHEN 'refunded' THEN -m.amount ELSE 0 END), 0)::bigint FROM journeyman.tour_settlement m WHERE m.business_key = b.business_key)
+		FROM journeyman.saga s JOIN journeyman.tour_booking b ON b.business_key = s.business_key
+		WHERE s.id = $1 AND s.type = $2 AND s.decision = 'completed'`, sagaID, amendment.TypeName).Scan(&hand.Released, &unpaid)
+	if errors.Is(err, pgx.ErrNoRows) {
 		return report
 	}
-	var hand tourbooking.ByHand
-	var moved bool
-	s.must(s.pool.QueryRow(s.ctx, `SELECT coalesce((SELECT array_agg(t.supplier_id) FROM journeyman.tour_reservation t
-			WHERE t.saga_id = b.saga_id AND t.segment = 'hotel' AND t.status = 'confirmed' AND NOT starts_with(t.operation_id, $2 || ':')), '{}'),
-			EXISTS (SELECT 1 FROM journeyman.tour_settlement m WHERE m.business_key = b.business_key AND m.saga_id = $2 AND m.kind IN ('captured', 'refunded'))
-		FROM journeyman.tour_booking b WHERE b.business_key = $1`, r.businessKey(), r.id).Scan(&hand.Released, &moved))
-	if !moved {
-		m := tourbooking.Movement{Kind: tourbooking.SettledCaptured, Reference: "by-hand-" + r.booking, Amount: dearer - soldFor}
-		if r.cheaper() {
-			m.Kind, m.Amount = tourbooking.SettledRefunded, soldFor-cheaper
-		}
-		hand.Moved = append(hand.Moved, m)
+	s.must(err)
+	switch {
+	case unpaid > 0:
+		hand.Moved = []tourbooking.Movement{{Kind: tourbooking.SettledCaptured, Reference: "by-hand-" + sagaID, Amount: unpaid}}
+	case unpaid < 0:
+		hand.Moved = []tourbooking.Movement{{Kind: tourbooking.SettledRefunded, Reference: "by-hand-" + sagaID, Amount: -unpaid}}
 	}
 	report["released"], report["moved"] = hand.Released, hand.Moved
 	return report

@@ -383,7 +383,7 @@ func (s *stage) person(r *run) bool {
 	s.must(err)
 	for _, task := range tasks.Items {
 		r.acts = append(r.acts, "task "+task.ElementID)
-		s.must(s.rest.CompleteUserTask(s.ctx, int64(task.UserTaskKey), map[string]any{"remediation": s.settledByHand(r)}))
+		s.must(s.rest.CompleteUserTask(s.ctx, int64(task.UserTaskKey), map[string]any{"remediation": s.settledByHand(r.id)}))
 	}
 	incidents, err := s.rest.SearchIncidents(s.ctx, rest.Query{Filter: rest.Filter{"processInstanceKey": rest.Key(instance), "state": "ACTIVE"}})
 	s.must(err)
