@@ -2,14 +2,11 @@ package dedup
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/vitrip/journeyman/internal/postgres/pgtest"
@@ -36,48 +33,6 @@ func fillOperations(ctx context.Context, pool *pgxpool.Pool, n int) error {
 		}
 	}
 	return nil
-}
-
-type plan struct {
-	Node     string `json:"Node Type"`
-	Relation string `json:"Relation Name"`
-	Index    string `json:"Index Name"`
-	Bound    string `json:"Index Cond"`
-	Plans    []plan
-}
-
-func (p plan) walk(f func(plan)) {
-	f(p)
-	for _, s := range p.Plans {
-		s.walk(f)
-	}
-}
-
-// generic gives the plan that a prepared statement is run by whatever its values.
-func generic(ctx context.Context, conn *pgx.Conn, name, sql string) (plan, error) {
-	if _, err := conn.Exec(ctx, "PREPARE "+name+" AS "+sql); err != nil {
-		return plan{}, fmt.Errorf("%s: %w", name, err)
-	}
-	var args int
-	if err := conn.QueryRow(ctx, `SELECT cardinality(parameter_types) FROM pg_prepared_statements WHERE name = $1`, strings.ToLower(name)).Scan(&args); err != nil {
-		return plan{}, fmt.Errorf("%s: %w", name, err)
-	}
-	call := "EXPLAIN (FORMAT JSON) EXECUTE " + name
-	if args > 0 {
-		call += "(" + strings.Join(slices.Repeat([]string{"NULL"}, args), ", ") + ")"
-	}
-	var text string
-	if err := conn.QueryRow(ctx, call).Scan(&text); err != nil {
-		return plan{}, fmt.Errorf("%s: %w", name, err)
-	}
-	if _, err := conn.Exec(ctx, "DEALLOCATE "+name); err != nil {
-		return plan{}, fmt.Errorf("%s: %w", name, err)
-	}
-	var got []struct{ Plan plan }
-	if err := json.Unmarshal([]byte(text), &got); err != nil || len(got) != 1 {
-		return plan{}, fmt.Errorf("%s: plan %s: %w", name, text, err)
-	}
-	return got[0].Plan, nil
 }
 
 // readsAll are the statements that may read a table from end to end, and why.
@@ -116,7 +71,7 @@ func TestPlans_neverAnalysed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A sweep's plan is kept from when the table was empty.
-	checkIndexes(t, ctx, pool, map[string]string{"expired": "operation_lease", "askDue": "operation_ask"})
+	checkIndexes(t, ctx, pool, map[string]indexed{"expired": {"operation_lease", "lease_until <="}, "askDue": {"operation_ask", "ask_at <="}})
 	if err := fillOperations(ctx, pool, 30000); err != nil {
 		t.Fatal(err)
 	}
@@ -142,13 +97,13 @@ func checkPlans(t *testing.T, ctx context.Context, pool *pgxpool.Pool) {
 			if f.Kind() != reflect.String || readsAll[name] != "" {
 				continue
 			}
-			p, err := generic(ctx, conn, "q_"+name, strings.ReplaceAll(f.String(), "{{unless}}", " AND NOT (EXISTS (SELECT 1 FROM journeyman.operation x WHERE x.operation_id = o.operation_id || ':undo' AND x.state <> 'done'))"))
+			p, err := pgtest.Generic(ctx, conn, "q_"+name, strings.ReplaceAll(f.String(), "{{unless}}", " AND NOT (EXISTS (SELECT 1 FROM journeyman.operation x WHERE x.operation_id = o.operation_id || ':undo' AND x.state <> 'done'))"))
 			if err != nil {
 				t.Error(err)
 				continue
 			}
 			seen++
-			p.walk(func(n plan) {
+			p.Walk(func(n pgtest.Plan) {
 				if n.Node == "Seq Scan" && n.Relation != "clock" && n.Relation != "worker_process" {
 					t.Errorf("%s reads all of %s", name, n.Relation)
 				}
@@ -158,11 +113,18 @@ func checkPlans(t *testing.T, ctx context.Context, pool *pgxpool.Pool) {
 	if seen < 35 {
 		t.Errorf("%d statements looked at, want all of the package", seen)
 	}
-	checkIndexes(t, ctx, pool, map[string]string{"expired": "operation_lease", "askDue": "operation_ask", "lateCounts": "operation_odd", "purge": "operation_expires", "used": "operation_instance", "purgeChecks": "claim_check_expires"})
+	checkIndexes(t, ctx, pool, map[string]indexed{
+		"expired": {"operation_lease", "lease_until <="}, "askDue": {"operation_ask", "ask_at <="}, "purge": {"operation_expires", "expires_at <="},
+		"purgeChecks": {"claim_check_expires", "expires_at <="}, "lateCounts": {index: "operation_odd"}, "used": {index: "operation_instance"},
+	})
 }
 
-// checkIndexes checks that statements, by their name in queries, use the index named.
-func checkIndexes(t *testing.T, ctx context.Context, pool *pgxpool.Pool, wants map[string]string) {
+// indexed is how a statement is to find its rows. A sweep that goes by a time reads what is due and nothing behind it: the time is a bound of
+// the index, not a filter of everything the index holds.
+type indexed struct{ index, bound string }
+
+// checkIndexes checks that statements, by their name in queries, use the index named, within the bound.
+func checkIndexes(t *testing.T, ctx context.Context, pool *pgxpool.Pool, wants map[string]indexed) {
 	t.Helper()
 	pc, err := pool.Acquire(ctx)
 	if err != nil {
@@ -174,16 +136,16 @@ func checkIndexes(t *testing.T, ctx context.Context, pool *pgxpool.Pool, wants m
 		t.Fatal(err)
 	}
 	q := reflect.ValueOf(render("journeyman"))
-	for name, index := range wants {
-		p, err := generic(ctx, conn, "w_"+name, strings.ReplaceAll(q.FieldByName(name).String(), "{{unless}}", ""))
+	for name, want := range wants {
+		p, err := pgtest.Generic(ctx, conn, "w_"+name, strings.ReplaceAll(q.FieldByName(name).String(), "{{unless}}", ""))
 		if err != nil {
 			t.Error(err)
 			continue
 		}
 		found := false
-		p.walk(func(n plan) { found = found || n.Index == index })
+		p.Walk(func(n pgtest.Plan) { found = found || n.Index == want.index && strings.Contains(n.Bound, want.bound) })
 		if !found {
-			t.Errorf("%s does not use index %s", name, index)
+			t.Errorf("%s does not use index %s within the bound %q", name, want.index, want.bound)
 		}
 	}
 }

@@ -15,6 +15,7 @@ type Plan struct {
 	Node     string `json:"Node Type"`
 	Relation string `json:"Relation Name"`
 	Index    string `json:"Index Name"`
+	Bound    string `json:"Index Cond"` // what of the index is read
 	Plans    []Plan
 }
 
@@ -43,6 +44,9 @@ func Generic(ctx context.Context, conn *pgx.Conn, name, sql string) (Plan, error
 	}
 	var text string
 	if err := conn.QueryRow(ctx, call).Scan(&text); err != nil {
+		return Plan{}, fmt.Errorf("%s: %w", name, err)
+	}
+	if _, err := conn.Exec(ctx, "DEALLOCATE "+name); err != nil {
 		return Plan{}, fmt.Errorf("%s: %w", name, err)
 	}
 	var got []struct{ Plan Plan }
