@@ -95,42 +95,18 @@ func (f *callFlags) run(cmd *cobra.Command, s Streams, ids []string, act func(co
 	}
 	return f.desk.with(cmd, func(ctx context.Context, d *operator.Desk) error {
 		var all []acted
-		var last error
-		done := 0
+		var ends []actEnd
 		for _, id := range ids {
 			one := acted{OperationID: id}
-			if res, err := act(ctx, d, operator.CallRequest{OperationID: id, Actor: name, Reason: f.reason}); err != nil {
-				one.Error, last = err.Error(), err
+			res, err := act(ctx, d, operator.CallRequest{OperationID: id, Actor: name, Reason: f.reason})
+			if err != nil {
+				one.Error = err.Error()
 			} else {
 				one.OK, one.Result = true, &res
-				done++
 			}
 			all = append(all, one)
+			ends = append(ends, actEnd{err, res.Happened, res.AuditSeq})
 		}
-		return f.tell(s, all, done, last)
+		return tellActs(s, f.desk.asJSON, all, ends)
 	})
-}
-
-func (f *callFlags) tell(s Streams, all []acted, done int, last error) error {
-	if f.desk.asJSON {
-		if err := printJSON(s.Out, map[string]any{"results": all}); err != nil {
-			return err
-		}
-	}
-	for _, one := range all {
-		switch {
-		case !one.OK:
-			_, _ = fmt.Fprintln(s.Err, "journeyman:", plain(one.Error))
-		case !f.desk.asJSON:
-			_, _ = fmt.Fprintf(s.Out, "%s; audit row %d\n", plain(one.Result.Happened), one.Result.AuditSeq)
-		}
-	}
-	switch {
-	case last == nil:
-		return nil
-	case done > 0:
-		return exit(ExitPartly, errSilent)
-	default:
-		return &exitError{code: codeOf(deskExit(last)), err: errSilent}
-	}
 }

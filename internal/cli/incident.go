@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -189,39 +188,19 @@ Exit code 1 when none was queued, 3 when some were not.`,
 
 func retryAll(ctx context.Context, s Streams, d *operator.Desk, asks []operator.RetryRequest, asJSON bool) error {
 	var all []retried
-	var last error
-	done := 0
+	var ends []actEnd
 	for _, ask := range asks {
 		one := retried{Key: ask.Key.String()}
-		if res, err := d.RetryIncident(ctx, ask); err != nil {
-			one.Error, last = err.Error(), err
+		res, err := d.RetryIncident(ctx, ask)
+		if err != nil {
+			one.Error = err.Error()
 		} else {
 			one.OK, one.Result = true, &res
-			done++
 		}
 		all = append(all, one)
+		ends = append(ends, actEnd{err, res.Happened, res.AuditSeq})
 	}
-	if asJSON {
-		if err := printJSON(s.Out, map[string]any{"results": all}); err != nil {
-			return err
-		}
-	}
-	for _, one := range all {
-		switch {
-		case !one.OK:
-			_, _ = fmt.Fprintln(s.Err, "journeyman:", plain(one.Error))
-		case !asJSON:
-			_, _ = fmt.Fprintf(s.Out, "%s; audit row %s\n", one.Result.Happened, strconv.FormatInt(one.Result.AuditSeq, 10))
-		}
-	}
-	switch {
-	case last == nil:
-		return nil
-	case done > 0:
-		return exit(ExitPartly, errSilent)
-	default:
-		return &exitError{code: codeOf(deskExit(last)), err: errSilent}
-	}
+	return tellActs(s, asJSON, all, ends)
 }
 
 func codeOf(err error) int {
