@@ -56,6 +56,9 @@ func (s *stage) oldReleased(r *run) (n int) {
 	return n
 }
 
+// paidFor is the money that was moved for a booking b, minor units.
+const paidFor = `(SELECT coalesce(sum(CASE m.kind WHEN 'captured' THEN m.amount WHEN 'refunded' THEN -m.amount ELSE 0 END), 0)::bigint FROM journeyman.tour_settlement m WHERE m.business_key = b.business_key)`
+
 // settledByHand is what a person reports who has settled outside what a saga left to them: of an amendment past its pivot the old hotel
 // that the booking still holds, and the difference that was not moved.
 func (s *stage) settledByHand(sagaID string) map[string]any {
@@ -65,7 +68,7 @@ func (s *stage) settledByHand(sagaID string) map[string]any {
 	var unpaid int64
 	err := s.pool.QueryRow(s.ctx, `SELECT coalesce((SELECT array_agg(t.supplier_id) FROM journeyman.tour_reservation t
 			WHERE t.saga_id = b.saga_id AND t.segment = 'hotel' AND t.status = 'confirmed' AND NOT starts_with(t.operation_id, s.id || ':')), '{}'),
-			b.amount - (SELECT coalesce(sum(CASE m.kind WHEN 'captured' THEN m.amount WHEN 'refunded' THEN -m.amount ELSE 0 END), 0)::bigint FROM journeyman.tour_settlement m WHERE m.business_key = b.business_key)
+			b.amount - `+paidFor+`
 		FROM journeyman.saga s JOIN journeyman.tour_booking b ON b.business_key = s.business_key
 		WHERE s.id = $1 AND s.type = $2 AND s.decision = 'completed'`, sagaID, amendment.TypeName).Scan(&hand.Released, &unpaid)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -89,7 +92,7 @@ func (s *stage) bookingFaults(r *run, completed bool) (wrong []string) {
 	var amount, paid int64
 	var hotels int
 	s.must(s.pool.QueryRow(s.ctx, `SELECT b.state, b.amount, (SELECT count(*) FROM journeyman.tour_reservation t WHERE t.saga_id = b.saga_id AND t.segment = 'hotel' AND t.status = 'confirmed'),
-			(SELECT coalesce(sum(CASE m.kind WHEN 'captured' THEN m.amount WHEN 'refunded' THEN -m.amount ELSE 0 END), 0)::bigint FROM journeyman.tour_settlement m WHERE m.business_key = b.business_key)
+			`+paidFor+`
 		FROM journeyman.tour_booking b WHERE b.business_key = $1`, r.businessKey()).Scan(&state, &amount, &hotels, &paid))
 	want := int64(soldFor)
 	switch {
