@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/vitrip/journeyman/events"
@@ -57,12 +58,36 @@ func (a acking) Publish(ctx context.Context, records []events.Record) []error {
 	return errs
 }
 
+// crashBackend kills a server process and waits until the server has recovered.
+func crashBackend(f *fixture, server *postgres.Cluster) {
+	f.Helper()
+	conn, err := pgx.Connect(f.ctx, server.DSN)
+	if err != nil {
+		f.Error(err)
+		return
+	}
+	defer conn.Close(f.ctx) //nolint:errcheck // it is dead
+	if err := server.CrashBackend(conn.PgConn().PID()); err != nil {
+		f.Error(err)
+		return
+	}
+	for conn.Ping(f.ctx) == nil { // the server has not noticed yet
+	}
+	for f.ctx.Err() == nil {
+		if again, err := pgx.Connect(f.ctx, server.DSN); err == nil {
+			again.Close(f.ctx) //nolint:errcheck,gosec // it was only a look
+			return
+		}
+	}
+}
+
 // The database server is killed after the broker's acknowledgement: before the relay's delete, and after its commit, which does not
-// wait for the disk, so that it is undone by the crash. Either way the rows are there again after the recovery and are published
-// again under their ids: nothing is lost, no key is reordered, and the event log has each message once.
+// wait for the disk, so that it is undone by the crash; once as a whole, once by a server process, whereupon it recovers without having
+// been started anew. Each time the rows are there again after the recovery and the same relay publishes them again under their ids:
+// nothing is lost, no key is reordered, and the event log has each message once.
 func TestRelay_DatabaseKilledBehindTheAcknowledgement(t *testing.T) {
 	t.Parallel()
-	for _, place := range []string{"acknowledged", "deleted"} {
+	for _, place := range []string{"acknowledged", "deleted", "deleted by a server that goes on"} {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()
 			f, server := onOwnServer(t)
@@ -80,6 +105,10 @@ func TestRelay_DatabaseKilledBehindTheAcknowledgement(t *testing.T) {
 					return
 				}
 				killed.Add(1)
+				if place == "deleted by a server that goes on" {
+					crashBackend(f, server)
+					return
+				}
 				if err := server.Crash(); err != nil {
 					t.Error(err)
 				}
@@ -94,11 +123,8 @@ func TestRelay_DatabaseKilledBehindTheAcknowledgement(t *testing.T) {
 			} else {
 				hooks.Published = func(string, int, time.Duration) { crash() }
 			}
-			_, stop := f.relay(pub, func(c *outbox.RelayConfig) { c.Lanes, c.Batch, c.Hooks = 1, 20, hooks })
+			f.relay(pub, func(c *outbox.RelayConfig) { c.Lanes, c.Batch, c.Hooks = 1, 20, hooks })
 			f.eventually("the last crash", func() bool { return killed.Load() == kills })
-			// A relay looks below its floors once a minute, or at once when it is new: rows that are there again are no hurry.
-			stop()
-			f.relay(k, func(c *outbox.RelayConfig) { c.Lanes = 1 })
 			f.eventually("an empty outbox", func() bool {
 				var left int
 				return f.pool.QueryRow(f.ctx, `SELECT count(*) FROM journeyman.outbox`).Scan(&left) == nil && left == 0

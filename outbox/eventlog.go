@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -84,7 +85,12 @@ func (r *Relay) dropDays(ctx context.Context, wait bool) error {
 	}
 	var errs []error
 	for _, name := range old {
-		errs = append(errs, r.withLog(ctx, wait, func(tx pgx.Tx, _ []string, _ time.Time) error { return r.dropDay(ctx, tx, name) }))
+		errs = append(errs, r.withLog(ctx, wait, func(tx pgx.Tx, names []string, _ time.Time) error {
+			if !slices.Contains(names, name) {
+				return nil // another process dropped it since
+			}
+			return r.dropDay(ctx, tx, name)
+		}))
 	}
 	return errors.Join(errs...)
 }

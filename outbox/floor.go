@@ -1,14 +1,12 @@
 package outbox
 
-import "time"
-
 // floors lets scans start behind the dead entries of deleted rows. A floor is
 // an id at and below which no row of the shard can appear any more; it is an
 // optimisation and never decides what is published.
 //
 // How an id is known to be decided, whatever commits late:
 //
-//  1. with a scan the last id drawn is read, top, each hundred rows or second;
+//  1. with each scan the last id drawn is read, top;
 //  2. the delete that follows draws an xid of its own, h. Every id up to top was
 //     drawn before, and its transaction had drawn its xid before the id (path
 //     rule 21), so all of these xids are below h. The snapshot's xmax would not
@@ -20,52 +18,47 @@ import "time"
 // the delete of the shard's first rows it is the last of them: the next scan
 // crosses no entry of a row that the relay deleted.
 //
-// Floors are forgotten every minute, when a shard changes hands, after a failed
-// pass and when ids go back: a server that crashed or was restored may show rows
-// again whose delete was not on its disk, and draw ids again.
+// A server that crashed, or another one in its place, may show rows again whose
+// delete was not on its disk, and draw ids again. So each scan comes with the
+// [incarnation] it saw, and floors learned from another one are forgotten before
+// a row is published. They are also forgotten when a shard changes hands and
+// when ids go back.
 type floors struct {
 	known   map[int16]floor
-	top     int64 // last id drawn before the last look
-	asked   int64 // what step 2 was done for, with horizon; 0 means that none is open
+	server  incarnation // that the rest was learned from, the zero value when nothing was
+	top     int64       // last id drawn before the last look
+	asked   int64       // what step 2 was done for, with horizon; 0 means that none is open
 	horizon int64
 	decided int64 // every id up to it is decided as of the last look
-	until   time.Time
-	since   int // rows scanned since step 1 was done
-	next    time.Time
 }
 
 type floor struct{ fence, id int64 }
 
-const (
-	floorForget = time.Minute
-	floorRows   = 100 // single messages that come by leave little to cross, and are in a hurry
-	floorEvery  = time.Second
-)
+// incarnation is a server from one recovery to the next. It differs after all that can undo a commit: a crash of the server or of one of
+// its backends, a standby's promotion, a restore.
+type incarnation struct {
+	started int64    // microseconds since 1970
+	token   [16]byte // of the unlogged table outbox_recovery, which recoveries empty
+}
 
-// due reports whether the next scan is to look at ids and xids.
-func (f *floors) due() bool { return f.since >= floorRows || time.Now().After(f.next) }
-
-// looked takes the last id drawn and the xmin of the snapshot, from just before a scan.
-func (f *floors) looked(top, xmin int64) {
-	if top < f.top {
-		f.forget() // the shards learn their fence anew at the next scan
-		return
+// looked takes what came with a scan: its server, the last id drawn and the xmin of a snapshot that is no newer than the scan's. It
+// reports whether the scan may be used: not when it began above floors that are none any more.
+func (f *floors) looked(server incarnation, top, xmin int64) bool {
+	if learned := f.server != (incarnation{}); learned && (server != f.server || top < f.top) {
+		*f = floors{}
+		return false
 	}
-	f.top, f.since, f.next = top, 0, time.Now().Add(floorEvery)
+	f.server, f.top = server, top
 	if f.horizon > 0 && xmin >= f.horizon {
 		f.decided, f.horizon = f.asked, 0
 	}
-}
-
-// forget starts from nothing.
-func (f *floors) forget() {
-	*f = floors{known: map[int16]floor{}, until: time.Now().Add(floorForget)}
+	return true
 }
 
 // of gives where to start in each shard of list.
 func (f *floors) of(list []int16, leases map[int16]lease) []int64 {
-	if time.Now().After(f.until) {
-		f.forget()
+	if f.known == nil {
+		f.known = map[int16]floor{}
 	}
 	ids := make([]int64, len(list))
 	for i, s := range list {
@@ -80,7 +73,6 @@ func (f *floors) of(list []int16, leases map[int16]lease) []int64 {
 
 // scanned takes the rows of a scan of the shards in list. complete means that no limit cut it off, so that shards without rows are empty.
 func (f *floors) scanned(list []int16, rows []*staged, complete bool) {
-	f.since += len(rows)
 	seen := map[int16]bool{}
 	for i, row := range rows { // those of a shard come together
 		if i == 0 || row.shard != rows[i-1].shard {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/events/seal"
@@ -74,7 +75,6 @@ func (l *lane) run(ctx context.Context) {
 			wait = backoff(failures, l.cfg.MaxBackoff)
 			l.cfg.Log.Warn().Err(err).Int("lane", l.no).Dur("retry_after", wait).Msg("outbox relay: pass failed")
 			l.stats.errors.Add(1)
-			l.floors.forget() // a server that crashed may show rows again whose delete was not on its disk
 			more = false
 		case err == nil:
 			failures = 0
@@ -106,9 +106,9 @@ func (l *lane) pass(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	rows, err := l.scan(ctx, list, leases)
-	if err != nil {
-		return false, err
+	rows, sound, err := l.scan(ctx, list, leases)
+	if err != nil || !sound {
+		return err == nil, err
 	}
 	parked := []*staged{}
 	rows = slices.DeleteFunc(rows, func(r *staged) bool {
@@ -132,7 +132,9 @@ func (l *lane) pass(ctx context.Context) (bool, error) {
 	return acked > 0 || released || moved, nil
 }
 
-func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) ([]*staged, error) {
+// scan reads the first rows of each shard. It is not sound when the server has recovered since the floors it began at were learned:
+// then nothing of it may be published.
+func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) (rows []*staged, sound bool, err error) {
 	batch := l.cfg.Batch
 	if l.weight > 0 {
 		batch = max(min(batch, 16), min(batch, maxScanBytes/l.weight)) // large rows: fewer of them at once
@@ -140,19 +142,27 @@ func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) (
 	per := max(16, batch/max(l.filled, 1))
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Lease)
 	defer cancel()
-	var rows []*staged
+	var server incarnation
+	var token pgtype.UUID
 	var top, xmin int64
 	b := &pgx.Batch{}
-	floors, look := l.floors.of(list, leases), l.floors.due()
-	if look {
-		b.Queue(l.sql.horizon).QueryRow(func(row pgx.Row) error { return row.Scan(&top, &xmin) })
-	}
-	b.Queue(l.sql.scan, list, floors, per, batch).Query(func(found pgx.Rows) (err error) {
+	b.Queue(l.sql.horizon).QueryRow(func(row pgx.Row) error { return row.Scan(&token, &server.started, &top, &xmin) })
+	b.Queue(l.sql.scan, list, l.floors.of(list, leases), per, batch).Query(func(found pgx.Rows) (err error) {
 		rows, err = collect(found)
 		return err
 	})
 	if err := l.db.SendBatch(ctx, b).Close(); err != nil {
-		return nil, fmt.Errorf("scan: %w", err)
+		return nil, false, fmt.Errorf("scan: %w", err)
+	}
+	if !token.Valid { // a new database, or a recovered one
+		_, err := l.db.Exec(ctx, l.sql.mark, events.NewID())
+		l.floors = floors{}
+		return nil, false, err
+	}
+	server.token = token.Bytes
+	if !l.floors.looked(server, top, xmin) {
+		l.cfg.Log.Info().Int("lane", l.no).Msg("outbox relay: the server has recovered, looks for rows that are there again")
+		return nil, false, nil
 	}
 	l.filled, l.weight = 0, 0
 	for i, r := range rows {
@@ -162,11 +172,8 @@ func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) (
 		}
 	}
 	l.weight /= max(len(rows), 1)
-	if look {
-		l.floors.looked(top, xmin)
-	}
 	l.floors.scanned(list, rows, len(rows) < batch)
-	return rows, nil
+	return rows, true, nil
 }
 
 // relay publishes rows, which are in id order per shard, deletes what was

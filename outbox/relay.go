@@ -86,7 +86,6 @@ func NewRelay(db *pgxpool.Pool, pub events.Publisher, cfg RelayConfig) (*Relay, 
 		r.lanes = append(r.lanes, &lane{
 			Relay: r, no: no, woken: make(chan struct{}, 1), slow: map[int16]slow{}, absent: map[string]time.Time{},
 		})
-		r.lanes[no].floors.forget()
 	}
 	return r, nil
 }

@@ -7,7 +7,7 @@ type statements struct {
 	lockKeys, insert, insertAll, stageOne, seq string
 
 	beat, leave, live, renew, claim, release  string
-	scan, horizon, ack, ackUnlogged           string
+	scan, horizon, mark, ack, ackUnlogged     string
 	own, parkKey, move                        string
 	releasing, drain, ackParked, endRelease   string
 	holdAgain                                 string
@@ -98,8 +98,13 @@ func render(schema string) statements {
 			CROSS JOIN LATERAL (
 				SELECT * FROM {{schema}}.outbox o WHERE o.shard = s.shard AND o.id > s.floor ORDER BY o.id LIMIT $3) o
 			LIMIT $4`),
-		// Before each scan, see floor.go: the last id drawn, and the xmin of a snapshot that is no newer than the scan's.
-		horizon: r(`SELECT last_value - (NOT is_called)::int, pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM {{schema}}.outbox_id_seq`),
+		// Before each scan, see floor.go: which incarnation of the server this is, the last id drawn, and the xmin of a snapshot that is
+		// no newer than the scan's.
+		horizon: r(`
+			SELECT (SELECT token FROM {{schema}}.outbox_recovery), (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint,
+				last_value - (NOT is_called)::int, pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+			FROM {{schema}}.outbox_id_seq`),
+		mark: r(`INSERT INTO {{schema}}.outbox_recovery (token) VALUES ($1::uuid) ON CONFLICT (one) DO NOTHING`),
 
 		// Deletes exactly the rows ($4 shards, $5 ids) of shards that are still ours and logs them, by primary key (path rule 23).
 		// The commit does not wait for the disk: a delete that a crash of the server undoes publishes its rows once more, with their

@@ -145,6 +145,19 @@ func (c *Cluster) Crash() error {
 	return nil
 }
 
+// CrashBackend kills the process that serves a connection, its [pgconn.PgConn.PID] given, as the kernel does when memory runs out. The server
+// ends all other connections, recovers as after a crash and goes on under its own PID.
+func (c *Cluster) CrashBackend(pid uint32) error {
+	p, err := os.FindProcess(int(pid))
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil {
+		return fmt.Errorf("kill a server process of postgres: %w", err)
+	}
+	return nil
+}
+
 // Restart starts a server that crashed and waits until it has recovered and answers. When ctx ends first the cluster is stopped.
 func (c *Cluster) Restart(ctx context.Context) error {
 	<-c.end
