@@ -33,8 +33,8 @@ type lane struct {
 	busy   sync.Mutex
 	woken  chan struct{}
 	turn   int // rotates the order of shards, so that none starves behind a full one
-	filled int // shards with rows in the last scan
 	weight int // bytes of an average row in the last scan
+	shares shares
 	floors floors
 	looked time.Time            // when released keys were last looked for
 	slow   map[int16]slow       // shards that wait after a failure
@@ -139,15 +139,15 @@ func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) (
 	if l.weight > 0 {
 		batch = max(min(batch, 16), min(batch, maxScanBytes/l.weight)) // large rows: fewer of them at once
 	}
-	per := max(16, batch/max(l.filled, 1))
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Lease)
 	defer cancel()
+	most := l.shares.rows(list, batch)
 	var server incarnation
 	var token pgtype.UUID
 	var top, xmin int64
 	b := &pgx.Batch{}
 	b.Queue(l.sql.horizon).QueryRow(func(row pgx.Row) error { return row.Scan(&token, &server.started, &top, &xmin) })
-	b.Queue(l.sql.scan, list, l.floors.of(list, leases), per, batch).Query(func(found pgx.Rows) (err error) {
+	b.Queue(l.sql.scan, list, l.floors.of(list, leases), most, batch).Query(func(found pgx.Rows) (err error) {
 		rows, err = collect(found)
 		return err
 	})
@@ -164,15 +164,14 @@ func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) (
 		l.cfg.Log.Info().Int("lane", l.no).Msg("outbox relay: the server has recovered, looks for rows that are there again")
 		return nil, false, nil
 	}
-	l.filled, l.weight = 0, 0
-	for i, r := range rows {
+	l.weight = 0
+	for _, r := range rows {
 		l.weight += len(r.body)
-		if i == 0 || r.shard != rows[i-1].shard {
-			l.filled++
-		}
 	}
 	l.weight /= max(len(rows), 1)
-	l.floors.scanned(list, rows, len(rows) < batch)
+	complete := len(rows) < batch
+	l.shares.scanned(list, most, rows, complete)
+	l.floors.scanned(list, rows, complete)
 	return rows, true, nil
 }
 

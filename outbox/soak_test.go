@@ -16,8 +16,9 @@ import (
 	"github.com/vitrip/journeyman/outbox"
 )
 
-// A backlog of five million rows is drained at no less than four fifths of the speed of one of 50,000, also under an old open snapshot
-// (the target 0.9 is measured by the benchmark, on a quiet machine). SOAK_ROWS sets another number.
+// A backlog of five million rows is drained at no less than seven tenths of the speed of one of 50,000, also under an old open snapshot.
+// The server's memory is PostgreSQL's default of 128 MB, and the rows fill thirty times as much: their pages are read and written. (The
+// target 0.9 is for 500,000 rows and measured by the benchmark.) SOAK_ROWS sets another number.
 func TestSoak_BacklogOfMillions(t *testing.T) { //nolint:paralleltest // it measures
 	large := 5_000_000
 	if v := os.Getenv("SOAK_ROWS"); v != "" {
@@ -26,7 +27,7 @@ func TestSoak_BacklogOfMillions(t *testing.T) { //nolint:paralleltest // it meas
 			t.Fatal(err)
 		}
 	}
-	const small, least = 50_000, 0.8
+	const small, least = 50_000, 0.7
 	ctx, pool := context.Background(), pgtest.Pool(t)
 	if err := outbox.Migrate(ctx, pool, "journeyman"); err != nil {
 		t.Fatal(err)
@@ -91,11 +92,11 @@ func TestSoak_BacklogOfMillions(t *testing.T) { //nolint:paralleltest // it meas
 	}
 	drain(small, false) // warm
 	var few []float64
-	for range 3 {
+	for range 8 {
 		few = append(few, drain(small, false))
 	}
 	many := drain(large, false)
-	for range 2 {
+	for range 8 {
 		few = append(few, drain(small, false))
 	}
 	held := drain(large, true)

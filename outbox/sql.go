@@ -94,9 +94,9 @@ func render(schema string) statements {
 		// One statement, so one snapshot. Nested loop over the primary key (shard, id); no locks.
 		scan: r(`
 			SELECT {{wire}}, EXISTS (SELECT 1 FROM {{schema}}.outbox_parked_key p WHERE p.business_key = o.business_key)
-			FROM unnest($1::smallint[], $2::bigint[]) s(shard, floor)
+			FROM unnest($1::smallint[], $2::bigint[], $3::int[]) s(shard, floor, most)
 			CROSS JOIN LATERAL (
-				SELECT * FROM {{schema}}.outbox o WHERE o.shard = s.shard AND o.id > s.floor ORDER BY o.id LIMIT $3) o
+				SELECT * FROM {{schema}}.outbox o WHERE o.shard = s.shard AND o.id > s.floor ORDER BY o.id LIMIT s.most) o
 			LIMIT $4`),
 		// Before each scan, see floor.go: which incarnation of the server this is, the last id drawn, and the xmin of a snapshot that is
 		// no newer than the scan's.

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,7 +51,7 @@ func TestPlans(t *testing.T) {
 		sql  string
 		args []any
 	}{
-		"scan": {sql.scan, []any{shards, fences, 16, 1000}},
+		"scan": {sql.scan, []any{shards, fences, slices.Repeat([]int{16}, len(shards)), 1000}},
 		"ack":  {sql.ack, []any{shards, fences, "me", at, ids}},
 	} {
 		rows, err := pool.Query(ctx, "EXPLAIN "+c.sql, c.args...)
