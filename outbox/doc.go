@@ -20,7 +20,10 @@
 // transaction commits late. Several relays share the shards. A scan starts
 // behind what the relay deleted, once it is sure that nothing can appear there
 // any more: a long backlog or a reader's old snapshot does not slow it down, an
-// open transaction that has written something does.
+// open transaction that has written something does. The relay knows by a row in
+// an unlogged table when the server has recovered, and then looks at all rows
+// again. Shards that are behind in a backlog get a larger share of each scan, so
+// that all go through the table side by side; none waits for another's backlog.
 //
 //	              scan by id           all acked
 //	outbox row ───────────────► sent ───────────► deleted + event_log row
