@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,9 +43,9 @@ func TestGather(t *testing.T) {
 func TestFillWait(t *testing.T) {
 	t.Parallel()
 	for types, most := range map[int]time.Duration{1: 10 * time.Second, 60: 10 * time.Second, 120: 20 * time.Second, 900: 40 * time.Second} {
-		w := &Worker{cfg: Config{PollWait: 10 * time.Second}, intakes: make([]*intake, types)}
+		w := &Worker{began: time.Now(), cfg: Config{PollWait: 10 * time.Second}, intakes: make([]*intake, types)}
 		for range 50 {
-			if first, last := w.fillWait(0), w.fillWait(40); first > 100*time.Millisecond || last < most/2 || last > most {
+			if first, last := w.fillWait(0), w.fillWait(40); first > 100*time.Millisecond || last < most/2 || last > most+fillTick {
 				t.Fatalf("%d types: waits from %s to %s, want up to %s", types, first, last, most)
 			}
 			if most, polls := w.fillWait(40), 5; types >= 120 && w.fillWait(polls) < most/2 {
@@ -52,4 +53,37 @@ func TestFillWait(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestFillWait_together: the polls of a hundred idle types go out in one moment every two seconds, not a hundred moments apart.
+func TestFillWait_together(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &Worker{began: time.Now(), cfg: Config{PollWait: 10 * time.Second}, intakes: make([]*intake, 100)}
+		var wakes sync.Map
+		var types sync.WaitGroup
+		for i := range 100 {
+			types.Go(func() {
+				<-time.After(time.Duration(i) * 7 * time.Millisecond)
+				for n := range 20 {
+					<-time.After(w.fillWait(n))
+					if n > 10 {
+						wakes.Store(time.Since(w.began), true)
+					}
+				}
+			})
+		}
+		types.Wait()
+		moments := 0
+		wakes.Range(func(at, _ any) bool {
+			moments++
+			if at.(time.Duration)%fillTick != 0 { //nolint:forcetypeassert // stored above
+				t.Errorf("a poll after %s, want a multiple of %s", at, fillTick)
+			}
+			return true
+		})
+		if moments == 0 {
+			t.Error("no poll was seen")
+		}
+	})
 }

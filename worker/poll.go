@@ -148,13 +148,21 @@ func untilAnswered(ctx, hard context.Context) (context.Context, func()) {
 
 // fillWait is the pause between polls that find nothing beside an open stream: doubling up to a PollWait, jittered. Beyond fifty job
 // types it grows up to four times as long, from a hundred on in steps of four, so that hundreds of idle types cost next to nothing,
-// and soon after the start.
+// and soon after the start. Long pauses of many types end together, once a fillTick: what costs then is that the process wakes, not what
+// it asks for.
 func (w *Worker) fillWait(empty int) time.Duration {
 	many := min(max(len(w.intakes)/50, 1), 4)
 	most := max(w.cfg.PollWait, 200*time.Millisecond) * time.Duration(many)
 	d := min(100*time.Millisecond<<min(empty*min(many, 2), 12), most)
-	return d/2 + rand.N(d/2+1) //nolint:gosec // jitter
+	d = d/2 + rand.N(d/2+1) //nolint:gosec // jitter
+	if many > 1 && d > 4*fillTick {
+		since := time.Since(w.began)
+		d = (since + d).Truncate(fillTick) + fillTick - since
+	}
+	return d
 }
+
+const fillTick = 2 * time.Second
 
 // quiet waits for d or a nudge, and reports whether it was nudged.
 func (in *intake) quiet(ctx context.Context, d time.Duration) bool {

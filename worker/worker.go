@@ -35,6 +35,7 @@ type Worker struct {
 	held map[*held]struct{} // received and not done, for the extender
 	free chan struct{}      // a slot of MaxJobsActive came free
 
+	began    time.Time // as counted by fillWait
 	waiting  []*waiter // for a slot, in order; may be taken along
 	watch    watch
 	breakers map[string]*breaker // by job type
@@ -70,7 +71,7 @@ func newWorker(conn gateway, pool *pgxpool.Pool, mux *Mux, cfg Config) (*Worker,
 		}
 		return nil, err
 	}
-	w := &Worker{rt: rt, conn: conn, cfg: cfg, tracer: cfg.TracerProvider.Tracer(tracerName), held: map[*held]struct{}{}, free: make(chan struct{}, 1), force: make(chan struct{})}
+	w := &Worker{began: time.Now(), rt: rt, conn: conn, cfg: cfg, tracer: cfg.TracerProvider.Tracer(tracerName), held: map[*held]struct{}{}, free: make(chan struct{}, 1), force: make(chan struct{})}
 	w.slots, w.lanes = semaphore.NewWeighted(int64(cfg.Concurrency)), semaphore.NewWeighted(int64(lanesOf(cfg.Concurrency)))
 	w.breakers = map[string]*breaker{}
 	for _, t := range mux.Types() {
