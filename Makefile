@@ -29,10 +29,11 @@ check: setup-postgres vet ## gofmt, vet, and every test with -race on a real Pos
 	@echo "tier check left out: golangci-lint, BPMN lint with npm, official clients, rules switched off, the demo's audit (make ci); long random plans (make soak)"
 
 ci: lint bpmn-lint check clients rules mutants demo-audit crowd alerts kafka ## everything that gates a landing, at most 25 minutes
-	@echo "tier ci left out: Kafka of three nodes, ten-minute storms, all pairs of faults, long random plans (make soak); browser tests (not built yet)"
+	@echo "tier ci left out: the conformance suite on a Kafka of three nodes, ten-minute storms, all pairs of faults, long random plans (make soak); browser tests (not built yet)"
 
-soak: setup-postgres ## long random plans
+soak: setup-postgres ## long random plans and storms, all pairs of faults; the transport conformance suite on a Kafka of three nodes
 	go test -count=1 -timeout 60m -tags soak ./...
+	JOURNEYMAN_CACHE=$(CACHE) go run ./test/kafka -nodes 3 go test -count=1 -timeout 10m -tags kafka ./events/kafka
 
 fmt: ## format
 	gofmt -w $$(git ls-files '*.go')

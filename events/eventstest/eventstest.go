@@ -20,8 +20,9 @@ type Broker struct {
 	events.Publisher
 	events.Subscriber
 	events.Admin
-	MaxBytes int           // a record above it is refused for good; 0 = do not try
-	Settle   time.Duration // within which everything must happen, 0 means 30 s
+	MaxBytes    int           // a record above it is refused for good; 0 = do not try
+	Replication int           // copies of each topic, 0 means 1
+	Settle      time.Duration // within which everything must happen, 0 means 30 s
 }
 
 // Transport runs the suite. open gives a connection to an empty broker; it is
@@ -45,6 +46,9 @@ func Transport(t *testing.T, open func(t *testing.T) Broker) {
 			if b.Settle == 0 {
 				b.Settle = 30 * time.Second
 			}
+			if b.Replication == 0 {
+				b.Replication = 1
+			}
 			ctx, cancel := context.WithTimeout(context.Background(), b.Settle)
 			defer cancel()
 			test(&suite{T: t, Broker: b, ctx: ctx})
@@ -60,7 +64,7 @@ type suite struct {
 
 func (s *suite) topic(name string, partitions int) {
 	s.Helper()
-	if err := s.Admin.EnsureTopics(s.ctx, 1, events.TopicSpec{Name: name, Partitions: partitions, Retention: time.Hour}); err != nil {
+	if err := s.Admin.EnsureTopics(s.ctx, s.Replication, events.TopicSpec{Name: name, Partitions: partitions, Retention: time.Hour}); err != nil {
 		s.Fatalf("ensure topic: %v", err)
 	}
 }
@@ -103,7 +107,7 @@ func (s *suite) fetch(c events.Consumer, n int) []events.Delivery {
 func topicsAreChecked(s *suite) {
 	s.topic("test.a.done.v1", 4)
 	s.topic("test.a.done.v1", 4)
-	err := s.Admin.EnsureTopics(s.ctx, 1, events.TopicSpec{Name: "test.a.done.v1", Partitions: 8}, events.TopicSpec{Name: "test.b.done.v1", Partitions: 1})
+	err := s.Admin.EnsureTopics(s.ctx, s.Replication, events.TopicSpec{Name: "test.a.done.v1", Partitions: 8}, events.TopicSpec{Name: "test.b.done.v1", Partitions: 1})
 	if err == nil || !strings.Contains(err.Error(), "test.a.done.v1") {
 		s.Errorf("other partition count: got %v, want a refusal that names the topic", err)
 	}

@@ -4,6 +4,7 @@ package kafka_test
 
 import (
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -12,13 +13,28 @@ import (
 	"github.com/vitrip/journeyman/events/kafka"
 )
 
-// The conformance suite against a real Apache Kafka (make kafka).
+// copies is how many copies of a topic the brokers can keep: one, or what JOURNEYMAN_TEST_KAFKA_COPIES says.
+func copies(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("JOURNEYMAN_TEST_KAFKA_COPIES")
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("JOURNEYMAN_TEST_KAFKA_COPIES %q, want a number from 1", text)
+	}
+	return n
+}
+
+// The conformance suite against a real Apache Kafka: one node (make kafka), or three with as many copies of each topic (make soak).
 func TestConformance_Apache(t *testing.T) {
 	t.Parallel()
 	addr := os.Getenv("JOURNEYMAN_TEST_KAFKA")
 	if addr == "" {
 		t.Fatal("JOURNEYMAN_TEST_KAFKA names no broker: run make kafka")
 	}
+	replication := copies(t)
 	eventstest.Transport(t, func(t *testing.T) eventstest.Broker {
 		t.Helper()
 		c, err := kafka.New(kafka.Config{Brokers: []string{addr}, SessionTimeout: time.Second})
@@ -26,7 +42,7 @@ func TestConformance_Apache(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		return eventstest.Shared(eventstest.Broker{Publisher: c, Subscriber: c, Admin: c, MaxBytes: 1 << 20}, events.NewID()+".")
+		return eventstest.Shared(eventstest.Broker{Publisher: c, Subscriber: c, Admin: c, MaxBytes: 1 << 20, Replication: replication}, events.NewID()+".")
 	})
 }
 

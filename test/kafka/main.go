@@ -1,5 +1,6 @@
 // Command kafka starts a real Apache Kafka, runs a command with the address of its first broker in
-// JOURNEYMAN_TEST_KAFKA, kills the brokers and ends with the command's exit code, 2 for wrong usage:
+// JOURNEYMAN_TEST_KAFKA and the copies that its topics can have, 3 at most, in JOURNEYMAN_TEST_KAFKA_COPIES,
+// kills the brokers and ends with the command's exit code, 2 for wrong usage:
 //
 //	go run ./test/kafka go test -tags kafka ./events/kafka
 //	go run ./test/kafka -nodes 3 go test -tags kafka ./events/kafka
@@ -14,6 +15,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -55,7 +57,7 @@ func run(args []string) (code int, err error) {
 	defer func() { err = errors.Join(err, cluster.Kill()) }()
 	_, _ = fmt.Fprintf(os.Stderr, "Apache Kafka %s at %v after %v\n", apache.Version, cluster.Addrs(), time.Since(began).Round(100*time.Millisecond))
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // it is what this program is for
-	cmd.Env = append(os.Environ(), "JOURNEYMAN_TEST_KAFKA="+cluster[0].Addr)
+	cmd.Env = append(os.Environ(), "JOURNEYMAN_TEST_KAFKA="+cluster[0].Addr, "JOURNEYMAN_TEST_KAFKA_COPIES="+strconv.Itoa(min(*nodes, 3)))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	began = time.Now()
 	err = cmd.Run()

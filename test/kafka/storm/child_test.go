@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -108,7 +109,8 @@ type process struct {
 	env    []string
 	mu     sync.Mutex
 	cmd    *exec.Cmd
-	deaths int
+	killed int    // with SIGKILL, by us or by itself
+	ended  int    // in any other way
 	output string // of the last one that ended by itself
 }
 
@@ -134,8 +136,10 @@ func (p *process) run(ctx context.Context, arm func() string) error {
 		_ = hold.Close()
 		p.mu.Lock()
 		p.cmd = nil
-		p.deaths++
-		if cmd.ProcessState.ExitCode() == 3 {
+		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() == syscall.SIGKILL {
+			p.killed++
+		} else {
+			p.ended++
 			p.output = out.String()
 		}
 		p.mu.Unlock()

@@ -38,7 +38,7 @@ func (s *storm) eventually(what string, left func() int64) {
 		}
 		for _, p := range s.processes {
 			p.mu.Lock()
-			s.Logf("%s: %d deaths, last words: %s", p.role, p.deaths, p.output)
+			s.Logf("%s: killed %d times, ended by itself %d times, last words: %s", p.role, p.killed, p.ended, p.output)
 			p.mu.Unlock()
 		}
 		s.Errorf("waited in vain for %s: %d left, of %d committed", what, least, s.committed.Load())
@@ -46,9 +46,33 @@ func (s *storm) eventually(what string, left func() int64) {
 	}
 }
 
+// toll is what the storm cost while it raged.
+type toll struct {
+	committed int64          // messages
+	killed    map[string]int // processes by role
+	ended     int            // processes that ended in another way
+	restarts  int            // of brokers
+}
+
+// toll is asked before the processes that are to kill themselves are killed, which is no part of the storm. A storm that killed
+// none of a role, no broker, or had nothing to lose proves nothing.
+func (s *storm) toll() toll {
+	t := toll{committed: s.committed.Load(), killed: map[string]int{}, restarts: s.restarts}
+	for _, p := range s.processes {
+		p.mu.Lock()
+		t.killed[p.role] += p.killed
+		t.ended += p.ended
+		p.mu.Unlock()
+	}
+	if t.committed == 0 || t.killed["relay"] == 0 || t.killed["consumer"] == 0 || t.restarts == 0 {
+		s.Errorf("committed %d messages, killed %d relays and %d consumers, restarted %d brokers, want some of each", t.committed, t.killed["relay"], t.killed["consumer"], t.restarts)
+	}
+	return t
+}
+
 // judge waits for the end of all work and counts.
-func (s *storm) judge() {
-	committed := s.committed.Load()
+func (s *storm) judge(t toll) {
+	committed := t.committed
 	s.eventually("an empty outbox", func() int64 { return s.count(`SELECT count(*) FROM journeyman.outbox`) })
 	s.eventually("all messages to be applied", func() int64 { return committed - s.count(`SELECT count(DISTINCT id) FROM applied`) })
 	lost := committed - s.count(`SELECT count(DISTINCT id) FROM applied`)
@@ -62,14 +86,8 @@ func (s *storm) judge() {
 		s.Errorf("lost %d, effects repeated %d, order violations %d at the consumer and %d in the topics, %d dead letters, %d of %d in the event log, %d in the topics",
 			lost, repeated, disorder, inversions, dead, logged, committed, distinct)
 	}
-	deaths := map[string]int{}
-	for _, p := range s.processes {
-		p.mu.Lock()
-		deaths[p.role] += p.deaths
-		p.mu.Unlock()
-	}
-	s.Logf("committed %d; killed %d relays, %d consumers, %d brokers; lost %d, effects repeated %d, order violations %d, duplicates in the topics %d",
-		committed, deaths["relay"], deaths["consumer"], s.restarts, lost, repeated, disorder+inversions, records-distinct)
+	s.Logf("committed %d; killed %d relays, %d consumers, %d brokers, and %d processes ended by themselves; lost %d, effects repeated %d, order violations %d, duplicates in the topics %d",
+		committed, t.killed["relay"], t.killed["consumer"], t.restarts, t.ended, lost, repeated, disorder+inversions, records-distinct)
 }
 
 // readTopics reads the topics to their end and counts distinct messages, records, and first deliveries of a key that come

@@ -52,11 +52,12 @@ func TestStorm(t *testing.T) {
 	storm.Go(func() { s.killProcesses(chaos) })
 	storm.Go(func() { s.killBrokers(chaos) })
 	storm.Wait()
+	cost := s.toll()
 	calm.Store(true)
 	for _, p := range s.processes { // those that are to kill themselves
 		p.kill()
 	}
-	s.judge()
+	s.judge(cost)
 }
 
 type storm struct {
