@@ -16,6 +16,8 @@
 //	activate ─ check input ─ claim (1, 4, 10) ─┬─ seen before ────────────────────────────────┐
 //	                                           └─ handler · outcome · events · command · COMMIT ┴─ send (6, 14)
 //
+// [Middleware] runs around the functions of all handlers of a [Mux] that it is given to with [Mux.Use].
+//
 // [Runtime] is the part without a connection: it executes operations, undoes them by forward operation id (11, 12), sweeps
 // up expired leases (16), asks again about calls that nobody had seen (11) and finds orphans behind answers that were not
 // accepted (14). [Runtime.Lookup] and [Runtime.Cancel] take an operation id.

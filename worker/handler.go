@@ -28,6 +28,7 @@ type spec struct {
 	batch   func(ctx context.Context, tx *Tx, tasks []*task) ([]batchEnd, error) // of a Batch handler, whose run is a batch of one
 	most    int                                                                  // jobs of a batch
 	settle  func(ctx context.Context, tx *Tx, m Meta, input, res json.RawMessage) (json.RawMessage, error)
+	settles bool     // settle is a function of the handler's own, not only the result as it is
 	missing []string // functions of Remote that are nil
 }
 
@@ -81,6 +82,7 @@ func External[In, Res, Out any](r Remote[In, Res, Out], opts ...Option) Handler 
 	if r.Resolve != nil {
 		s.resolve = eraseCall(r.Resolve)
 	}
+	s.settles = r.Settle != nil
 	s.settle = func(ctx context.Context, tx *Tx, m Meta, input, res json.RawMessage) (json.RawMessage, error) {
 		if r.Settle == nil {
 			return res, nil

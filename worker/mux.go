@@ -13,6 +13,7 @@ import (
 type Mux struct {
 	forward map[string]*spec
 	twice   []string
+	around  []Middleware
 }
 
 // NewMux makes an empty Mux.
@@ -83,6 +84,11 @@ func (m *Mux) check(handlerTimeout time.Duration) error {
 	}
 	for _, t := range m.twice {
 		bad(t, "registered twice")
+	}
+	for i, mw := range m.around {
+		if mw == nil {
+			errs = append(errs, fmt.Errorf("mux: middleware %d of Use is nil", i+1))
+		}
 	}
 	undoTypes := m.undoTypes()
 	for _, t := range slices.Sorted(maps.Keys(m.forward)) {

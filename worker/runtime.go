@@ -63,6 +63,7 @@ func NewRuntime(pool *pgxpool.Pool, mux *Mux, cfg Config, cluster string) (*Runt
 	if cluster == "" {
 		cluster = zeebe.DefaultCluster
 	}
+	mux = mux.wrapped()
 	r := &Runtime{pool: pool, control: cfg.Control, mux: mux, plans: map[string]*plan{}, paces: map[string]*pace{}, undo: mux.undoTypes(), lockWait: fmt.Sprintf("%dms", cfg.LockTimeout.Milliseconds()), cfg: cfg, cluster: cluster, log: cfg.Log}
 	var err error
 	if r.store, err = dedup.New(cfg.Schema); err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // Trial runs one job of one handler by hand, without engine and without the records of operations: no claim, no replay, no
-// command. Package worker/workertest is made of it; use that in tests.
+// command. It has no [Mux], so that no [Middleware] runs. Package worker/workertest is made of it; use that in tests.
 type Trial struct {
 	rt   *Runtime
 	task *task

@@ -207,7 +207,7 @@ func (p *printer) job(j *job) {
 	}
 	p.structs(g+"In", fmt.Sprintf("%sIn is the input of %q.", g, j.jobType), j.in)
 	p.structs(g+"Out", fmt.Sprintf("%sOut is the output of %q: what the model's output mappings read.", g, j.jobType), j.out)
-	p.f("// %sHandler serves %q. Make one with %sTx or %sExternal.\ntype %sHandler struct{ handler worker.Handler }\n\n// Handler gives the handler itself, for tests and middleware.\nfunc (h %sHandler) Handler() worker.Handler { return h.handler }\n\n", g, j.jobType, g, g, g, g)
+	p.f("// %sHandler serves %q. Make one with %sTx or %sExternal.\ntype %sHandler struct{ handler worker.Handler }\n\n// Handler gives the handler itself, for tests.\nfunc (h %sHandler) Handler() worker.Handler { return h.handler }\n\n", g, j.jobType, g, g, g, g)
 	opts, note := "opts", ""
 	if len(j.throws) > 0 {
 		var codes []string

@@ -101,7 +101,7 @@ type CourierBookOut struct {
 // CourierBookHandler serves "courier.book". Make one with CourierBookTx or CourierBookExternal.
 type CourierBookHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h CourierBookHandler) Handler() worker.Handler { return h.handler }
 
 // CourierBookTx makes a handler that does everything inside its transaction.
@@ -139,7 +139,7 @@ type OrderConfirmOut struct {
 // OrderConfirmHandler serves "order.confirm". Make one with OrderConfirmTx or OrderConfirmExternal.
 type OrderConfirmHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h OrderConfirmHandler) Handler() worker.Handler { return h.handler }
 
 // OrderConfirmTx makes a handler that does everything inside its transaction.
@@ -166,7 +166,7 @@ type PaymentTakeOut struct {
 // PaymentTakeHandler serves "payment.take". Make one with PaymentTakeTx or PaymentTakeExternal.
 type PaymentTakeHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h PaymentTakeHandler) Handler() worker.Handler { return h.handler }
 
 // PaymentTakeTx makes a handler that does everything inside its transaction.
@@ -205,7 +205,7 @@ type StockReserveOut struct {
 // StockReserveHandler serves "stock.reserve". Make one with StockReserveTx or StockReserveExternal.
 type StockReserveHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h StockReserveHandler) Handler() worker.Handler { return h.handler }
 
 // StockReserveTx makes a handler that does everything inside its transaction.

@@ -137,7 +137,7 @@ type AmendmentAuthorizeOut struct {
 // AmendmentAuthorizeHandler serves "amendment.authorize". Make one with AmendmentAuthorizeTx or AmendmentAuthorizeExternal.
 type AmendmentAuthorizeHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h AmendmentAuthorizeHandler) Handler() worker.Handler { return h.handler }
 
 // AmendmentAuthorizeTx makes a handler that does everything inside its transaction.
@@ -181,7 +181,7 @@ type AmendmentBeginOut struct {
 // AmendmentBeginHandler serves "amendment.begin". Make one with AmendmentBeginTx or AmendmentBeginExternal.
 type AmendmentBeginHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h AmendmentBeginHandler) Handler() worker.Handler { return h.handler }
 
 // AmendmentBeginTx makes a handler that does everything inside its transaction.
@@ -222,7 +222,7 @@ type AmendmentConfirmOut struct {
 // AmendmentConfirmHandler serves "amendment.confirm". Make one with AmendmentConfirmTx or AmendmentConfirmExternal.
 type AmendmentConfirmHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h AmendmentConfirmHandler) Handler() worker.Handler { return h.handler }
 
 // AmendmentConfirmTx makes a handler that does everything inside its transaction.
@@ -252,7 +252,7 @@ type AmendmentFollowUpOut struct {
 // AmendmentFollowUpHandler serves "amendment.follow-up". Make one with AmendmentFollowUpTx or AmendmentFollowUpExternal.
 type AmendmentFollowUpHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h AmendmentFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // AmendmentFollowUpTx makes a handler that does everything inside its transaction.
@@ -292,7 +292,7 @@ type AmendmentPaymentFollowUpOut struct {
 // AmendmentPaymentFollowUpHandler serves "amendment.payment-follow-up". Make one with AmendmentPaymentFollowUpTx or AmendmentPaymentFollowUpExternal.
 type AmendmentPaymentFollowUpHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h AmendmentPaymentFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // AmendmentPaymentFollowUpTx makes a handler that does everything inside its transaction.
@@ -331,7 +331,7 @@ type AmendmentReleaseOldOut struct {
 // AmendmentReleaseOldHandler serves "amendment.release-old". Make one with AmendmentReleaseOldTx or AmendmentReleaseOldExternal.
 type AmendmentReleaseOldHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h AmendmentReleaseOldHandler) Handler() worker.Handler { return h.handler }
 
 // AmendmentReleaseOldTx makes a handler that does everything inside its transaction.
@@ -363,7 +363,7 @@ type AmendmentReserveOut struct {
 // AmendmentReserveHandler serves "amendment.reserve". Make one with AmendmentReserveTx or AmendmentReserveExternal.
 type AmendmentReserveHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h AmendmentReserveHandler) Handler() worker.Handler { return h.handler }
 
 // AmendmentReserveTx makes a handler that does everything inside its transaction.
@@ -402,7 +402,7 @@ type AmendmentSettleOut struct {
 // AmendmentSettleHandler serves "amendment.settle". Make one with AmendmentSettleTx or AmendmentSettleExternal.
 type AmendmentSettleHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h AmendmentSettleHandler) Handler() worker.Handler { return h.handler }
 
 // AmendmentSettleTx makes a handler that does everything inside its transaction.
@@ -431,7 +431,7 @@ type AmendmentSettleFollowUpOut struct {
 // AmendmentSettleFollowUpHandler serves "amendment.settle-follow-up". Make one with AmendmentSettleFollowUpTx or AmendmentSettleFollowUpExternal.
 type AmendmentSettleFollowUpHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h AmendmentSettleFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // AmendmentSettleFollowUpTx makes a handler that does everything inside its transaction.

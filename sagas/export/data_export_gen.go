@@ -89,7 +89,7 @@ type ExportFreezeOut struct {
 // ExportFreezeHandler serves "export.freeze". Make one with ExportFreezeTx or ExportFreezeExternal.
 type ExportFreezeHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h ExportFreezeHandler) Handler() worker.Handler { return h.handler }
 
 // ExportFreezeTx makes a handler that does everything inside its transaction.
@@ -126,7 +126,7 @@ type ExportPublishOut struct {
 // ExportPublishHandler serves "export.publish". Make one with ExportPublishTx or ExportPublishExternal.
 type ExportPublishHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h ExportPublishHandler) Handler() worker.Handler { return h.handler }
 
 // ExportPublishTx makes a handler that does everything inside its transaction.
@@ -153,7 +153,7 @@ type ExportWriteOut struct {
 // ExportWriteHandler serves "export.write". Make one with ExportWriteTx or ExportWriteExternal.
 type ExportWriteHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h ExportWriteHandler) Handler() worker.Handler { return h.handler }
 
 // ExportWriteTx makes a handler that does everything inside its transaction.

@@ -108,7 +108,7 @@ type RefundApproveOut struct {
 // RefundApproveHandler serves "refund.approve". Make one with RefundApproveTx or RefundApproveExternal.
 type RefundApproveHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h RefundApproveHandler) Handler() worker.Handler { return h.handler }
 
 // RefundApproveTx makes a handler that does everything inside its transaction.
@@ -138,7 +138,7 @@ type RefundFollowUpOut struct {
 // RefundFollowUpHandler serves "refund.follow-up". Make one with RefundFollowUpTx or RefundFollowUpExternal.
 type RefundFollowUpHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h RefundFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // RefundFollowUpTx makes a handler that does everything inside its transaction.
@@ -167,7 +167,7 @@ type RefundPayOut struct {
 // RefundPayHandler serves "refund.pay". Make one with RefundPayTx or RefundPayExternal.
 type RefundPayHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h RefundPayHandler) Handler() worker.Handler { return h.handler }
 
 // RefundPayTx makes a handler that does everything inside its transaction.
@@ -214,7 +214,7 @@ type SegmentFollowUpOutResult struct {
 // SegmentFollowUpHandler serves "segment.follow-up". Make one with SegmentFollowUpTx or SegmentFollowUpExternal.
 type SegmentFollowUpHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h SegmentFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // SegmentFollowUpTx makes a handler that does everything inside its transaction.
@@ -268,7 +268,7 @@ type SegmentRefundOutResult struct {
 // SegmentRefundHandler serves "segment.refund". Make one with SegmentRefundTx or SegmentRefundExternal.
 type SegmentRefundHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h SegmentRefundHandler) Handler() worker.Handler { return h.handler }
 
 // SegmentRefundTx makes a handler that does everything inside its transaction.

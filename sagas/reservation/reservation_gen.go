@@ -124,7 +124,7 @@ type ReservationAuthorizeOut struct {
 // ReservationAuthorizeHandler serves "reservation.authorize". Make one with ReservationAuthorizeTx or ReservationAuthorizeExternal.
 type ReservationAuthorizeHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h ReservationAuthorizeHandler) Handler() worker.Handler { return h.handler }
 
 // ReservationAuthorizeTx makes a handler that does everything inside its transaction.
@@ -163,7 +163,7 @@ type ReservationCaptureOut struct {
 // ReservationCaptureHandler serves "reservation.capture". Make one with ReservationCaptureTx or ReservationCaptureExternal.
 type ReservationCaptureHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h ReservationCaptureHandler) Handler() worker.Handler { return h.handler }
 
 // ReservationCaptureTx makes a handler that does everything inside its transaction.
@@ -192,7 +192,7 @@ type ReservationCaptureFollowUpOut struct {
 // ReservationCaptureFollowUpHandler serves "reservation.capture-follow-up". Make one with ReservationCaptureFollowUpTx or ReservationCaptureFollowUpExternal.
 type ReservationCaptureFollowUpHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h ReservationCaptureFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // ReservationCaptureFollowUpTx makes a handler that does everything inside its transaction.
@@ -220,7 +220,7 @@ type ReservationConfirmOut struct {
 // ReservationConfirmHandler serves "reservation.confirm". Make one with ReservationConfirmTx or ReservationConfirmExternal.
 type ReservationConfirmHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h ReservationConfirmHandler) Handler() worker.Handler { return h.handler }
 
 // ReservationConfirmTx makes a handler that does everything inside its transaction.
@@ -249,7 +249,7 @@ type ReservationFollowUpOut struct {
 // ReservationFollowUpHandler serves "reservation.follow-up". Make one with ReservationFollowUpTx or ReservationFollowUpExternal.
 type ReservationFollowUpHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h ReservationFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // ReservationFollowUpTx makes a handler that does everything inside its transaction.
@@ -289,7 +289,7 @@ type ReservationPaymentFollowUpOut struct {
 // ReservationPaymentFollowUpHandler serves "reservation.payment-follow-up". Make one with ReservationPaymentFollowUpTx or ReservationPaymentFollowUpExternal.
 type ReservationPaymentFollowUpHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h ReservationPaymentFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // ReservationPaymentFollowUpTx makes a handler that does everything inside its transaction.
@@ -330,7 +330,7 @@ type ReservationReserveOut struct {
 // ReservationReserveHandler serves "reservation.reserve". Make one with ReservationReserveTx or ReservationReserveExternal.
 type ReservationReserveHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h ReservationReserveHandler) Handler() worker.Handler { return h.handler }
 
 // ReservationReserveTx makes a handler that does everything inside its transaction.

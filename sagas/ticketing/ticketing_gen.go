@@ -93,7 +93,7 @@ type TicketFollowUpOut struct {
 // TicketFollowUpHandler serves "ticket.follow-up". Make one with TicketFollowUpTx or TicketFollowUpExternal.
 type TicketFollowUpHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h TicketFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // TicketFollowUpTx makes a handler that does everything inside its transaction.
@@ -132,7 +132,7 @@ type TicketRecordOut struct {
 // TicketRecordHandler serves "ticket.record". Make one with TicketRecordTx or TicketRecordExternal.
 type TicketRecordHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h TicketRecordHandler) Handler() worker.Handler { return h.handler }
 
 // TicketRecordTx makes a handler that does everything inside its transaction.
@@ -162,7 +162,7 @@ type TicketRequestOut struct {
 // TicketRequestHandler serves "ticket.request". Make one with TicketRequestTx or TicketRequestExternal.
 type TicketRequestHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h TicketRequestHandler) Handler() worker.Handler { return h.handler }
 
 // TicketRequestTx makes a handler that does everything inside its transaction.

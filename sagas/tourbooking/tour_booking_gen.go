@@ -162,7 +162,7 @@ type BookingConfirmOut struct {
 // BookingConfirmHandler serves "booking.confirm". Make one with BookingConfirmTx or BookingConfirmExternal.
 type BookingConfirmHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h BookingConfirmHandler) Handler() worker.Handler { return h.handler }
 
 // BookingConfirmTx makes a handler that does everything inside its transaction.
@@ -193,7 +193,7 @@ type FlightFollowUpOut struct {
 // FlightFollowUpHandler serves "flight.follow-up". Make one with FlightFollowUpTx or FlightFollowUpExternal.
 type FlightFollowUpHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h FlightFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // FlightFollowUpTx makes a handler that does everything inside its transaction.
@@ -234,7 +234,7 @@ type FlightReserveOut struct {
 // FlightReserveHandler serves "flight.reserve". Make one with FlightReserveTx or FlightReserveExternal.
 type FlightReserveHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h FlightReserveHandler) Handler() worker.Handler { return h.handler }
 
 // FlightReserveTx makes a handler that does everything inside its transaction.
@@ -275,7 +275,7 @@ type HotelFollowUpOut struct {
 // HotelFollowUpHandler serves "hotel.follow-up". Make one with HotelFollowUpTx or HotelFollowUpExternal.
 type HotelFollowUpHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h HotelFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // HotelFollowUpTx makes a handler that does everything inside its transaction.
@@ -317,7 +317,7 @@ type HotelReserveOut struct {
 // HotelReserveHandler serves "hotel.reserve". Make one with HotelReserveTx or HotelReserveExternal.
 type HotelReserveHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h HotelReserveHandler) Handler() worker.Handler { return h.handler }
 
 // HotelReserveTx makes a handler that does everything inside its transaction.
@@ -358,7 +358,7 @@ type PaymentAuthorizeOut struct {
 // PaymentAuthorizeHandler serves "payment.authorize". Make one with PaymentAuthorizeTx or PaymentAuthorizeExternal.
 type PaymentAuthorizeHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h PaymentAuthorizeHandler) Handler() worker.Handler { return h.handler }
 
 // PaymentAuthorizeTx makes a handler that does everything inside its transaction.
@@ -398,7 +398,7 @@ type PaymentCaptureOut struct {
 // PaymentCaptureHandler serves "payment.capture". Make one with PaymentCaptureTx or PaymentCaptureExternal.
 type PaymentCaptureHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h PaymentCaptureHandler) Handler() worker.Handler { return h.handler }
 
 // PaymentCaptureTx makes a handler that does everything inside its transaction.
@@ -429,7 +429,7 @@ type PaymentCaptureFollowUpOut struct {
 // PaymentCaptureFollowUpHandler serves "payment.capture-follow-up". Make one with PaymentCaptureFollowUpTx or PaymentCaptureFollowUpExternal.
 type PaymentCaptureFollowUpHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h PaymentCaptureFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // PaymentCaptureFollowUpTx makes a handler that does everything inside its transaction.
@@ -460,7 +460,7 @@ type PaymentFollowUpOut struct {
 // PaymentFollowUpHandler serves "payment.follow-up". Make one with PaymentFollowUpTx or PaymentFollowUpExternal.
 type PaymentFollowUpHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h PaymentFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // PaymentFollowUpTx makes a handler that does everything inside its transaction.
@@ -501,7 +501,7 @@ type TransferFollowUpOut struct {
 // TransferFollowUpHandler serves "transfer.follow-up". Make one with TransferFollowUpTx or TransferFollowUpExternal.
 type TransferFollowUpHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h TransferFollowUpHandler) Handler() worker.Handler { return h.handler }
 
 // TransferFollowUpTx makes a handler that does everything inside its transaction.
@@ -542,7 +542,7 @@ type TransferReserveOut struct {
 // TransferReserveHandler serves "transfer.reserve". Make one with TransferReserveTx or TransferReserveExternal.
 type TransferReserveHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h TransferReserveHandler) Handler() worker.Handler { return h.handler }
 
 // TransferReserveTx makes a handler that does everything inside its transaction.

@@ -17,7 +17,8 @@
 // input are checked, an error becomes an outcome class, a refusal's changes and
 // events are dropped. The transaction stays open after it, so a test reads what
 // would have been committed. What is not there: claim, replay and leases of
-// operations, the saga's gate, sending. Test those with engine/enginetest.
+// operations, the saga's gate, middleware of a [worker.Mux], sending. Test those
+// with engine/enginetest.
 package workertest
 
 import (

@@ -79,7 +79,7 @@ type CarReserveOutPrice struct {
 // CarReserveHandler serves "car.reserve". Make one with CarReserveTx or CarReserveExternal.
 type CarReserveHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h CarReserveHandler) Handler() worker.Handler { return h.handler }
 
 // CarReserveTx makes a handler that does everything inside its transaction.
@@ -117,7 +117,7 @@ type GuestTellOut struct {
 // GuestTellHandler serves "guest.tell". Make one with GuestTellTx or GuestTellExternal.
 type GuestTellHandler struct{ handler worker.Handler }
 
-// Handler gives the handler itself, for tests and middleware.
+// Handler gives the handler itself, for tests.
 func (h GuestTellHandler) Handler() worker.Handler { return h.handler }
 
 // GuestTellTx makes a handler that does everything inside its transaction.
