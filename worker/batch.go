@@ -64,7 +64,7 @@ func Batch[In, Out any](most int, f BatchFunc[In, Out], opts ...Option) Handler 
 		}
 		out := make([]batchEnd, len(ends))
 		for i, e := range ends {
-			out[i] = batchEnd{err: e.Err, events: e.Events}
+			out[i] = batchEnd{err: e.Err, events: e.Events, success: e.Err == nil}
 			if e.Err == nil {
 				out[i].doc, out[i].err = encode(e.Out)
 			}
@@ -86,9 +86,10 @@ func Batch[In, Out any](most int, f BatchFunc[In, Out], opts ...Option) Handler 
 
 // batchEnd is BatchEnd with its types erased.
 type batchEnd struct {
-	doc    json.RawMessage
-	err    error
-	events []events.Message
+	doc     json.RawMessage
+	err     error
+	events  []events.Message
+	success bool // in the handler's view, which wrote for it
 }
 
 func (g *group) runBatch(ctx context.Context, run func(context.Context, *Tx, []*task) ([]batchEnd, error)) error {
@@ -101,7 +102,9 @@ func (g *group) runBatch(ctx context.Context, run func(context.Context, *Tx, []*
 		case end != nil: // refused by the saga's gate: it is not given to the handler
 			m.tx = outbox.NewTx(g.gc)
 			m.err = end
-			g.settleMember(m, end)
+			if err := g.settleMember(m, end, false); err != nil {
+				return err
+			}
 		default:
 			in, tasks = append(in, m), append(tasks, m.t)
 		}
@@ -133,21 +136,32 @@ func (g *group) runBatch(ctx context.Context, run func(context.Context, *Tx, []*
 		if m.err == nil {
 			m.tx.Emit(ends[i].events...)
 		}
-		g.settleMember(m, classify(hctx, m.err))
+		if err := g.settleMember(m, classify(hctx, m.err), ends[i].success); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// settleMember records the end of one job of a batch. There is one savepoint for all: what the handler wrote stays.
-func (g *group) settleMember(m *mate, end *outcome.Error) {
+// settleMember records the end of one job of a batch. There is one savepoint for all: what the handler wrote stays. So when it took the
+// job for a success whose output or events cannot be sent, nothing of the batch stays, and each job runs by itself.
+func (g *group) settleMember(m *mate, end *outcome.Error, success bool) error {
 	w, end := g.r.judge(m.t, g.conn, m.tx, m.doc, end, g.used[m.t.meta.ProcessInstanceKey])
+	if success && end != nil {
+		g.split(m, end)
+		return errSplit
+	}
 	w.effect, w.attached = dedup.EffectNone, eventsOf(m.err)
 	if end != nil && end.Class == outcome.Retryable {
 		m.res = result{kind: retry, err: end, wait: end.After}
-		return
+		return nil
 	}
 	if end != nil && !end.Keep {
 		m.tx.Truncate(0)
 	}
-	g.write(m, w, end)
+	if !g.write(m, w, end) && success {
+		g.split(m, m.res.err)
+		return errSplit
+	}
+	return nil
 }
