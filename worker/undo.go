@@ -106,12 +106,13 @@ func (r *Runtime) undoOnce(ctx context.Context, job *task, retries int, forward,
 	return u, out
 }
 
-// hasEffect reports whether a revoked operation left something to undo.
+// hasEffect reports whether a revoked operation left something to undo. What succeeded did, of whatever shape the handler was then: a
+// transactional one leaves no known effect behind, and may be an external one by now.
 func hasEffect(s *spec, op dedup.Operation) bool {
 	if s.opt.noEffect {
 		return false
 	}
-	return op.Effect == dedup.EffectKnown || (s.shape == shapeTx && op.Class == outcome.Success)
+	return op.Effect == dedup.EffectKnown || op.Class == outcome.Success
 }
 
 // revoke claims the forward operation for its undo (path rule 11). standing says why its effect stays, "" = it is undone.
@@ -260,7 +261,7 @@ func (r *Runtime) undoTask(s *spec, op dedup.Operation, meta Meta, job bool, rea
 	}
 	meta.OperationID = undoID(op.OperationID)
 	res := op.CallResult
-	if s.shape == shapeTx {
+	if s.shape == shapeTx || len(res) == 0 {
 		res = op.Variables
 	}
 	u := undoOf{operationID: op.OperationID, in: op.Input, res: res, reason: reason, meta: meta}

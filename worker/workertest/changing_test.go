@@ -19,7 +19,7 @@ import (
 	"github.com/vitrip/journeyman/zeebe"
 )
 
-// The rules of docs/changing-a-worker.md, each with an old and a new build of a worker on one engine and one database.
+// What the tests of docs/changing-a-worker.md share: an old and a new build of a worker on one engine and one database.
 
 const changing = `<?xml version="1.0"?>
 <bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" id="d" targetNamespace="x">
@@ -43,8 +43,10 @@ const catchFull = `<bpmn:boundaryEvent id="full" attachedToRef="reserve"><bpmn:e
 <bpmn:sequenceFlow id="f5" sourceRef="full" targetRef="fullEnd"/><bpmn:endEvent id="fullEnd"/>`
 
 func model(catch string) enginetest.Model {
-	return enginetest.Text("stay.bpmn", strings.Replace(changing, "CATCH", catch, 1))
+	return enginetest.Text("stay.bpmn", modelText(catch))
 }
+
+func modelText(catch string) string { return strings.Replace(changing, "CATCH", catch, 1) }
 
 // house is an engine and a database that builds of a worker share.
 type house struct {
@@ -119,24 +121,70 @@ func (h *house) build(fill func(mux *worker.Mux)) (stop func()) {
 
 func (h *house) create(more map[string]any) *enginetest.Instance {
 	h.Helper()
+	return h.env.Create("stay", variables(more))
+}
+
+// variables are those of an instance, of business key B-1 unless more says another.
+func variables(more map[string]any) map[string]any {
 	vars := map[string]any{"businessKey": "B-1", "correlationId": "c", "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "hotel": "H-1", "nights": 2}
 	for name, v := range more {
 		vars[name] = v
 	}
-	return h.env.Create("stay", vars)
+	return vars
 }
 
-// leave lets a build run the handler and commit, without its answer ever reaching the engine, and stops it. The job comes
-// back to whoever runs then.
+// served lets a build serve one instance, of business key B-1, and stops it.
+func (h *house) served(fill func(mux *worker.Mux)) *enginetest.Instance {
+	h.Helper()
+	stop := h.build(fill)
+	p := h.create(nil).WantActive("wait").WantNoIncidents()
+	stop()
+	return p
+}
+
+// waiting is an instance beside the one of served, whose job nobody has had yet.
+func (h *house) waiting() *enginetest.Instance {
+	h.Helper()
+	return h.create(map[string]any{"businessKey": "B-2"})
+}
+
+// compensate lets the instance of served undo its reservation.
+func (h *house) compensate() {
+	h.Helper()
+	h.env.Correlate(enginetest.Message{Name: "go", CorrelationKey: "B-1"})
+}
+
+// wantUndo wants the next compensation to tell this, and no other one to have run.
+func (h *house) wantUndo(want string) {
+	h.Helper()
+	h.until("a compensation ran", func() bool { return len(h.undos) > 0 })
+	if got := <-h.undos; got != want {
+		h.Errorf("got %q, want %q", got, want)
+	}
+	h.wantNoUndo()
+}
+
+func (h *house) wantNoUndo() {
+	h.Helper()
+	if len(h.undos) != 0 {
+		h.Errorf("compensation: %s, want none", <-h.undos)
+	}
+}
+
+// leave lets a build run the handler, or the compensation, of the one job that waits and commit, without its answer ever reaching
+// the engine, and stops it. The job comes back to whoever runs then.
 func (h *house) leave(fill func(mux *worker.Mux)) {
 	h.Helper()
+	done := func() (n int) { // an undo revokes what it undoes
+		if err := h.pool.QueryRow(h.Context(), `SELECT count(*) FROM journeyman.operation WHERE state IN ('done', 'revoked')`).Scan(&n); err != nil {
+			h.Fatal(err)
+		}
+		return n
+	}
+	before := done()
 	h.mute.Store(true)
 	stop := h.build(fill)
-	h.until("the old build committed", func() bool {
-		var n int
-		err := h.pool.QueryRow(h.Context(), `SELECT count(*) FROM journeyman.operation WHERE state = 'done'`).Scan(&n)
-		return err == nil && n == 1
-	})
+	h.until("the old build committed", func() bool { return done() == before+1 })
 	stop()
 	if _, err := h.pool.Exec(h.Context(), `DELETE FROM journeyman.zeebe_command`); err != nil { // or the sweep would answer
 		h.Fatal(err)
@@ -172,9 +220,42 @@ func forward[In any](h *house, build, jobType, undoType string) func(mux *worker
 			h.runs.Add(1)
 			return held{ID: build}, nil
 		}, worker.CompensatedByTx(undoType, func(_ context.Context, _ *worker.Tx, u worker.UndoOf[In, held]) error {
-			h.undos <- fmt.Sprintf("%s undoes %s %+v", build, u.Res.ID, u.In)
+			h.undos <- fmt.Sprintf("%s undoes %q %+v", build, u.Res.ID, u.In)
 			return nil
 		})))
+	}
+}
+
+// outside registers an external handler beside forward, compensated by a call.
+func outside(h *house, build string) func(mux *worker.Mux) {
+	return func(mux *worker.Mux) {
+		mux.Handle("room.reserve", worker.External(worker.Remote[first, held, held]{
+			Call:   func(context.Context, worker.Call[first]) (held, error) { h.runs.Add(1); return held{ID: build}, nil },
+			Settle: func(_ context.Context, _ *worker.Tx, _ worker.Job[first], res held) (held, error) { return res, nil },
+		}, worker.KeyValidFor(time.Hour), worker.CompensatedBy("room.cancel", worker.RemoteUndo[first, held]{
+			Call: func(_ context.Context, _ string, u worker.UndoOf[first, held]) error {
+				h.undos <- fmt.Sprintf("%s undoes %q %+v", build, u.Res.ID, u.In)
+				return nil
+			},
+		})))
+	}
+}
+
+// gives registers a handler with these outputs.
+func gives(out map[string]string) func(mux *worker.Mux) {
+	return func(mux *worker.Mux) {
+		mux.Handle("room.reserve", worker.Transactional(func(context.Context, *worker.Tx, worker.Job[first]) (map[string]string, error) {
+			return out, nil
+		}, worker.NoEffect()))
+	}
+}
+
+// refuses registers a handler that throws FULL and declares these codes.
+func refuses(codes ...string) func(mux *worker.Mux) {
+	return func(mux *worker.Mux) {
+		mux.Handle("room.reserve", worker.Transactional(func(context.Context, *worker.Tx, worker.Job[first]) (held, error) {
+			return held{}, worker.BusinessError("FULL", "no room")
+		}, worker.NotCompensable("refused"), worker.Throws(codes...)))
 	}
 }
 
@@ -205,254 +286,3 @@ type (
 		Nights string `json:"nights"`
 	}
 )
-
-// Rule 1: an optional field may be added while jobs run; what the old build did is answered, not done again.
-func TestChanging_optionalField(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, model(""))
-	p := h.create(map[string]any{"note": "sea view"})
-	h.leave(forward[first](h, "old", "room.reserve", "room.cancel"))
-	h.build(forward[withOptional](h, "new", "room.reserve", "room.cancel"))
-	p.WantActive("wait").WantVariable("room", "old").WantNoIncidents()
-	h.wantRuns(1)
-}
-
-// Rule 1, both builds at once: a job without the field is served by either.
-func TestChanging_optionalField_sideBySide(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, model(""))
-	h.build(forward[first](h, "old", "room.reserve", "room.cancel"))
-	h.build(forward[withOptional](h, "new", "room.reserve", "room.cancel"))
-	for n := range 4 {
-		h.create(map[string]any{"businessKey": fmt.Sprintf("B-%d", n)}).WantActive("wait").WantNoIncidents()
-	}
-	h.wantRuns(4)
-}
-
-// Rule 2: a required field makes incidents of the jobs that lack it.
-func TestChanging_requiredField(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, model(""))
-	p := h.create(nil)
-	h.build(forward[withRequired](h, "new", "room.reserve", "room.cancel"))
-	p.WantIncident("reserve", "variable board: missing")
-	p.SetVariables(map[string]any{"board": "half"})
-	p.ResolveIncidents(3)
-	p.WantActive("wait").WantVariable("room", "new")
-}
-
-// Rule 3: a field that is gone changes nothing for jobs that nobody ran.
-func TestChanging_removedField(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, model(""))
-	h.build(forward[withoutNights](h, "new", "room.reserve", "room.cancel"))
-	h.create(nil).WantActive("wait").WantNoIncidents()
-	h.wantRuns(1)
-}
-
-// Rule 3: a repeat of what the old build did is a conflict, because its fingerprint covers a variable that the new build does
-// not ask for. Nothing is done twice, and a person sees it.
-func TestChanging_removedField_repeat(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, model(""))
-	p := h.create(nil)
-	h.leave(forward[first](h, "old", "room.reserve", "room.cancel"))
-	h.build(forward[withoutNights](h, "new", "room.reserve", "room.cancel"))
-	p.WantIncident("reserve", "was run before with another input")
-	h.wantRuns(1)
-}
-
-// Rule 3: made optional first, the field still counts, and the repeat is answered.
-func TestChanging_removedField_optionalFirst(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, model(""))
-	p := h.create(nil)
-	h.leave(forward[first](h, "old", "room.reserve", "room.cancel"))
-	h.build(forward[nightsOptional](h, "new", "room.reserve", "room.cancel"))
-	p.WantActive("wait").WantVariable("room", "old").WantNoIncidents()
-	h.wantRuns(1)
-}
-
-// Rule 4: another type for a field is an incident for every job that waits.
-func TestChanging_fieldType(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, model(""))
-	p := h.create(nil)
-	h.build(forward[otherType](h, "new", "room.reserve", "room.cancel"))
-	p.WantIncident("reserve", "variable nights: is number, want string")
-	h.wantRuns(0)
-}
-
-func refuses(codes ...string) func(mux *worker.Mux) {
-	return func(mux *worker.Mux) {
-		mux.Handle("room.reserve", worker.Transactional(func(context.Context, *worker.Tx, worker.Job[first]) (held, error) {
-			return held{}, worker.BusinessError("FULL", "no room")
-		}, worker.NotCompensable("refused"), worker.Throws(codes...)))
-	}
-}
-
-// Rule 5: a new code needs the model first, and running instances keep the old model.
-func TestChanging_newCode(t *testing.T) {
-	t.Parallel()
-	old := newHouse(t, model(""))
-	p := old.create(nil)
-	old.build(refuses("FULL"))
-	p.WantIncident("reserve", "FULL")
-
-	caught := newHouse(t, model(catchFull))
-	p = caught.create(nil)
-	caught.build(refuses("FULL"))
-	p.WantCompleted().WantPath("full", "fullEnd")
-}
-
-// Rule 5: a code that Throws does not list is FATAL before the commit, so a forgotten one is seen at its first use.
-func TestChanging_undeclaredCode(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, model(catchFull))
-	p := h.create(nil)
-	h.build(refuses("SOLD_OUT"))
-	p.WantIncident("reserve", `error code "FULL" is not one of those the handler declares`)
-}
-
-// Rule 5: a code that the new build gave up is still thrown where the old build had recorded it, so the model keeps catching it.
-func TestChanging_codeGone(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, model(catchFull))
-	p := h.create(nil)
-	h.leave(refuses("FULL"))
-	h.build(forward[first](h, "new", "room.reserve", "room.cancel"))
-	p.WantCompleted().WantPath("full", "fullEnd").WantNoIncidents()
-	h.wantRuns(0)
-}
-
-// Rule 6: the new build undoes what the old one did, from the recorded input; a field that is new is empty there.
-func TestChanging_undoOfOldEffect(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, model(""))
-	stop := h.build(forward[first](h, "old", "room.reserve", "room.cancel"))
-	p := h.create(map[string]any{"board": "half"}).WantActive("wait")
-	stop()
-	h.build(forward[withRequired](h, "new", "room.reserve", "room.cancel"))
-	h.env.Correlate(enginetest.Message{Name: "go", CorrelationKey: "B-1"})
-	p.WantCompleted().WantCompensated("cancel")
-	if got, want := <-h.undos, "new undoes old {Hotel:H-1 Nights:2 Board:}"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// Rule 7: another undo type leaves the compensations of running instances to nobody, until a build that has the old one runs.
-func TestChanging_undoType(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, model(""))
-	h.build(forward[first](h, "new", "room.reserve", "room.give-back"))
-	p := h.create(nil).WantActive("wait")
-	h.env.Correlate(enginetest.Message{Name: "go", CorrelationKey: "B-1"})
-	p.WantActive("cancel") // job room.cancel: nobody serves it
-	if len(h.undos) != 0 {
-		t.Errorf("undone by %s", <-h.undos)
-	}
-	h.build(forward[first](h, "old", "room.reserve", "room.cancel"))
-	p.WantCompleted().WantCompensated("cancel")
-	if got, want := <-h.undos, "old undoes new {Hotel:H-1 Nights:2}"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// Rule 8: a new job type stands beside the old one, in one build, until no instance of the old model is left.
-func TestChanging_jobType(t *testing.T) {
-	t.Parallel()
-	next := strings.NewReplacer("room.reserve", "room.reserve.v2", "room.cancel", "room.cancel.v2", "CATCH", "", `id="stay"`, `id="stay2"`).Replace(changing)
-	h := newHouse(t, model(""), enginetest.Text("stay2.bpmn", next))
-	h.build(func(mux *worker.Mux) {
-		forward[first](h, "v1", "room.reserve", "room.cancel")(mux)
-		forward[withRequired](h, "v2", "room.reserve.v2", "room.cancel.v2")(mux)
-	})
-	h.create(nil).WantActive("wait").WantVariable("room", "v1")
-	h.env.Create("stay2", map[string]any{"businessKey": "B-2", "correlationId": "c", "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "hotel": "H", "nights": 1, "board": "full"}).
-		WantActive("wait").WantVariable("room", "v2")
-}
-
-func TestChanging_jobType_dropped(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, model(""))
-	h.build(forward[first](h, "v2", "room.reserve.v2", "room.cancel.v2"))
-	p := h.create(nil)
-	h.env.AdvanceClock(time.Hour)
-	p.WantActive("reserve").WantNoIncidents()
-	h.wantRuns(0)
-}
-
-// Rule 9: a handler does not change its shape while an external call of it is under way.
-func TestChanging_shape(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, model(""))
-	called := make(chan struct{}, 16)
-	stop := h.build(func(mux *worker.Mux) {
-		mux.Handle("room.reserve", worker.External(worker.Remote[first, held, held]{
-			Call: func(context.Context, worker.Call[first]) (held, error) {
-				select {
-				case called <- struct{}{}:
-				default:
-				}
-				return held{}, errors.New("no answer")
-			},
-		}, worker.KeyValidFor(time.Hour), worker.NotCompensable("a test")))
-	})
-	p := h.create(nil)
-	<-called
-	stop()
-	h.env.AdvanceClock(10 * time.Minute)
-	h.build(forward[first](h, "new", "room.reserve", "room.cancel"))
-	p.WantIncident("reserve", "is under way as an external one")
-	h.wantRuns(0)
-}
-
-// Rule 9: what the transactional build finished is answered from the record by an external one, and nobody is called.
-func TestChanging_shape_done(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, model(""))
-	p := h.create(nil)
-	h.leave(forward[first](h, "old", "room.reserve", "room.cancel"))
-	h.build(func(mux *worker.Mux) {
-		mux.Handle("room.reserve", worker.External(worker.Remote[first, held, held]{
-			Call:   func(context.Context, worker.Call[first]) (held, error) { h.runs.Add(1); return held{ID: "new"}, nil },
-			Settle: func(_ context.Context, _ *worker.Tx, _ worker.Job[first], res held) (held, error) { return res, nil },
-		}, worker.KeyValidFor(time.Hour), worker.NotCompensable("a test")))
-	})
-	p.WantActive("wait").WantVariable("room", "old").WantNoIncidents()
-	h.wantRuns(1)
-}
-
-// Rule 10: a repeat is given the output that the old build recorded, whatever the new one would give.
-func TestChanging_outputField_repeat(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, model(""))
-	p := h.create(nil)
-	h.leave(forward[first](h, "old", "room.reserve", "room.cancel"))
-	h.build(func(mux *worker.Mux) {
-		mux.Handle("room.reserve", worker.Transactional(func(context.Context, *worker.Tx, worker.Job[first]) (map[string]string, error) {
-			return map[string]string{"roomId": "new"}, nil
-		}, worker.NoEffect()))
-	})
-	p.WantActive("wait").WantVariable("room", "old").WantNoIncidents()
-}
-
-// Rule 10: an output field that the model maps becomes null when a build no longer gives it; the engine says nothing.
-func TestChanging_outputField(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, model(""))
-	h.build(func(mux *worker.Mux) {
-		mux.Handle("room.reserve", worker.Transactional(func(context.Context, *worker.Tx, worker.Job[first]) (map[string]string, error) {
-			return map[string]string{"id": "R", "extra": "x"}, nil
-		}, worker.NoEffect()))
-	})
-	h.create(nil).WantActive("wait").WantVariable("room", "R") // a field more is ignored: the mappings choose
-
-	less := newHouse(t, model(""))
-	less.build(func(mux *worker.Mux) {
-		mux.Handle("room.reserve", worker.Transactional(func(context.Context, *worker.Tx, worker.Job[first]) (map[string]string, error) {
-			return map[string]string{"roomId": "R"}, nil
-		}, worker.NoEffect()))
-	})
-	less.create(nil).WantActive("wait").WantVariable("room", nil)
-}

@@ -251,16 +251,40 @@ func TestRun_rolledBack(t *testing.T) {
 	}
 }
 
-// BenchmarkRun is a whole handler test: a transaction, a row, the handler, a look at what it did, the rollback. Issue 4 wants
-// it under 50 ms; ms/test says what it took.
+// handlerTest is a whole test of a handler: a transaction, the handler, a look at what it did, the rollback.
+func handlerTest(t testing.TB) {
+	t.Helper()
+	test := &oneTest{TB: t}
+	b := db.Begin(test)
+	b.Run(handler(), workertest.Job{Type: "room.reserve", Input: stay{"H-1", 2}}).WantSuccess()
+	if n := workertest.Get[int](b, `SELECT count(*) FROM stay`); n != 1 {
+		t.Errorf("%d stays, want 1", n)
+	}
+	test.end()
+}
+
+// BenchmarkRun is a whole test of a handler. ms/test says what it took; TestRun_fast has the bound.
 func BenchmarkRun(b *testing.B) {
 	db.Pool(b) // the server is there
 	for b.Loop() {
-		test := &oneTest{TB: b}
-		db.Begin(test).Run(handler(), workertest.Job{Type: "room.reserve", Input: stay{"H-1", 2}}).WantSuccess()
-		test.end()
+		handlerTest(b)
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/1000/float64(b.N), "ms/test")
+}
+
+// TestRun_fast: a test of a handler takes under 50 ms. The best of ten counts, and no other test of the package runs beside it,
+// so that a busy machine does not fail it.
+func TestRun_fast(t *testing.T) {
+	db.Pool(t) // the server is there
+	best := time.Hour
+	for range 10 {
+		began := time.Now()
+		handlerTest(t)
+		best = min(best, time.Since(began))
+	}
+	if bound := slower * 50 * time.Millisecond; best >= bound {
+		t.Errorf("the best of ten took %v, want less than %v", best, bound)
+	}
 }
 
 // A database of its own has the tables, and what is committed there stays there.
