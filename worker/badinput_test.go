@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"github.com/rs/zerolog"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -24,120 +25,6 @@ import (
 	"github.com/vitrip/journeyman/worker"
 	"github.com/vitrip/journeyman/zeebe"
 )
-
-type stay struct {
-	Room   string `json:"room"`
-	Nights int64  `json:"nights"`
-}
-
-// misbehave is what a handler does with a room of a bad name.
-func misbehave(room string) (map[string]any, error) {
-	switch room {
-	case "panic":
-		panic("a handler's mistake")
-	case "code":
-		return nil, worker.BusinessError("NEVER_DECLARED", "no")
-	case "big":
-		return map[string]any{"blob": strings.Repeat("x", 5<<20)}, nil
-	case "ordinary":
-		return nil, worker.Fatal(errors.New("a person must look"))
-	}
-	return map[string]any{"held": room}, nil
-}
-
-func stayHandler(shape string) worker.Handler {
-	switch shape {
-	case "batch":
-		return worker.Batch(10, func(_ context.Context, _ *worker.Tx, jobs []worker.Job[stay]) ([]worker.BatchEnd[map[string]any], error) {
-			ends := make([]worker.BatchEnd[map[string]any], len(jobs))
-			for i, j := range jobs {
-				ends[i].Out, ends[i].Err = misbehave(j.In.Room)
-			}
-			return ends, nil
-		}, worker.NoEffect(), worker.Throws("SOLD_OUT"))
-	case "external":
-		return worker.External(worker.Remote[stay, map[string]any, map[string]any]{
-			Call:    func(_ context.Context, c worker.Call[stay]) (map[string]any, error) { return misbehave(c.In.Room) },
-			Resolve: func(context.Context, worker.Call[stay]) (map[string]any, error) { return nil, worker.ErrNotHappened },
-		}, worker.NoEffect(), worker.KeyValidFor(time.Hour), worker.Throws("SOLD_OUT"))
-	default:
-		return worker.Transactional(func(_ context.Context, _ *worker.Tx, j worker.Job[stay]) (map[string]any, error) {
-			return misbehave(j.In.Room)
-		}, worker.NoEffect(), worker.Throws("SOLD_OUT"))
-	}
-}
-
-// TestBadInput: everything a job or a handler can get wrong, by stream and by poll, for handlers of each shape. Each bad job has its
-// documented end and takes no other down; the stream stays the one that was opened first.
-func TestBadInput(t *testing.T) {
-	t.Parallel()
-	for _, shape := range []string{"transactional", "batch", "external"} {
-		for _, pollOnly := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s poll only %v", shape, pollOnly), func(t *testing.T) {
-				t.Parallel()
-				s := newSite(t)
-				p := &proxy{edit: func(j *pb.ActivatedJob) {
-					if strings.Contains(j.GetVariables(), `"cut:`) {
-						j.Variables = j.GetVariables()[:len(j.GetVariables())/2]
-					}
-					if strings.Contains(j.GetVariables(), `"list:`) {
-						j.Variables = `["no object"]`
-					}
-				}}
-				s.behind(p, zeebe.Config{})
-				mux := worker.NewMux()
-				mux.Handle("room.hold", stayHandler(shape))
-				w := s.run(mux, worker.Config{MaxJobsActive: 40, Concurrency: 2, PollWait: time.Second, PollOnly: pollOnly, NoBreaker: true})
-				if !pollOnly {
-					s.until("stream up", func() bool { return streamOf(w, "room.hold").Stream == worker.StreamUp })
-				}
-				const corr = `"businessKey":"B-1","correlationId":"c","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"`
-				claimCheck := shape == "external"
-				cases := []struct{ key, vars, want string }{
-					{"ok1", corr + `,"room":"R","nights":2`, ""},
-					{"nokey", `"correlationId":"c","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","room":"R","nights":1`, "missing businessKey"},
-					{"cut:1", corr + `,"room":"R","nights":1`, "invalid JSON at byte"},
-					{"list:1", corr + `,"room":"R","nights":1`, "want an object"},
-					{"type", corr + `,"room":"R","nights":"two"`, "variable nights: is string, want int64"},
-					{"missing", corr + `,"room":null,"nights":1`, "variable room: missing"},
-					{"huge", corr + `,"room":"R","nights":1e400`, "variable nights"},
-					{"fraction", corr + `,"room":"R","nights":1.5`, "variable nights"},
-					{"panic", corr + `,"room":"panic","nights":1`, "FATAL_ERROR (panic)"},
-					{"code", corr + `,"room":"code","nights":1`, `"NEVER_DECLARED"`},
-					{"fatal", corr + `,"room":"ordinary","nights":1`, "a person must look"},
-					{"ok2", corr + `,"room":"R","nights":9223372036854775807,"more":"` + strings.Repeat("x", 2<<20) + `"`, ""},
-				}
-				if claimCheck {
-					cases = append(cases, struct{ key, vars, want string }{"big", corr + `,"room":"big","nights":1`, ""})
-				} else {
-					cases = append(cases, struct{ key, vars, want string }{"big", corr + `,"room":"big","nights":1`, "output of 5242"})
-				}
-				keys := map[string]int64{}
-				for _, c := range cases {
-					i, err := s.conn.CreateInstance(s.ctx, "one", fmt.Sprintf(`{"key":%q,%s}`, c.key, c.vars))
-					if err != nil {
-						t.Fatal(err)
-					}
-					keys[c.key] = i.ProcessInstanceKey
-				}
-				for _, c := range cases {
-					if c.want == "" {
-						s.instanceIs(keys[c.key], "COMPLETED")
-					} else if in := s.incident(keys[c.key]); !strings.Contains(in.ErrorMessage, c.want) || strings.Contains(in.ErrorMessage, "no object") {
-						t.Errorf("%s: incident %q, want %q in it", c.key, in.ErrorMessage, c.want)
-					}
-				}
-				s.instanceIs(s.create0("last", corr+`,"room":"R","nights":1`), "COMPLETED")
-				if n := p.opens.Load(); !pollOnly && n != 1 || pollOnly && n != 0 {
-					t.Errorf("%d streams opened", n)
-				}
-				if claimCheck && s.count(`SELECT count(*) FROM journeyman.operation WHERE reason = 'claim_check' AND payload IS NOT NULL`) != 1 {
-					t.Error("the large result of an external call has no claim check")
-				}
-			})
-		}
-	}
-}
 
 func (s *site) create0(key, vars string) int64 {
 	s.t.Helper()
@@ -248,9 +135,28 @@ func TestGateway_neverAnswers(t *testing.T) {
 	t.Cleanup(func() { _ = conn.Close() })
 	s.conn2 = conn
 	mux := worker.NewMux()
-	mux.Handle("room.hold", stayHandler("transactional"))
-	w, stop := s.runUntil(mux, worker.Config{MaxJobsActive: 8, Concurrency: 2, PollWait: 100 * time.Millisecond})
+	mux.Handle("room.hold", (&clerk{shape: "transactional"}).handler())
+	var polls atomic.Int64
+	log := zerolog.New(zerolog.NewTestWriter(t)).Hook(zerolog.HookFunc(func(_ *zerolog.Event, _ zerolog.Level, message string) {
+		if strings.HasPrefix(message, "activation failed") {
+			polls.Add(1)
+		}
+	}))
+	const wait, calm = 100 * time.Millisecond, time.Second
+	began := time.Now()
+	w, stop := s.runUntil(mux, worker.Config{
+		MaxJobsActive: 8, Concurrency: 2, PollWait: wait, PollBackoff: outcome.Backoff{Min: calm, Max: calm, Factor: 1, Floor: calm}, Log: log,
+	})
 	s.until("the stream is shown down", func() bool { return taken.Load() > 0 && streamOf(w, "room.hold").Stream == worker.StreamDown })
+	s.until("polls have had the time to fail", func() bool { return polls.Load() > 1 && time.Since(began) > 4*time.Second })
+	// A poll takes its wait and its time-out, and a pause follows; each of the two connections takes 5 s to give up.
+	dialled, asked, past := taken.Load(), polls.Load(), time.Since(began)
+	if most := 1 + int64(past/(wait+300*time.Millisecond+calm)); asked > most {
+		t.Errorf("%d polls failed in %s, want at most %d", asked, past, most)
+	}
+	if most := 2 * (1 + int64(past/(5*time.Second))); dialled > most {
+		t.Errorf("%d connections in %s, want at most %d", dialled, past, most)
+	}
 	if err := conn.Complete(s.ctx, 1, ""); zeebe.Code(err) != zeebe.DeadlineExceeded && zeebe.Code(err) != zeebe.Unavailable {
 		t.Errorf("a call to it: %v", err)
 	}
@@ -322,7 +228,7 @@ func TestClocksApart(t *testing.T) {
 			}, worker.NoEffect(), worker.KeyValidFor(time.Hour)))
 			quick := outcome.Backoff{Min: 10 * time.Millisecond, Max: 50 * time.Millisecond, Factor: 2}
 			s.run(mux, worker.Config{MaxJobsActive: 8, Concurrency: 2, PollWait: time.Second, Backoff: quick, UnknownBackoff: quick, Elements: s.rest})
-			k := s.create0("a", `"businessKey":"B-1","correlationId":"c","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","room":"R","nights":1`)
+			k := s.create0("a", stayVars)
 			s.instanceIs(k, "COMPLETED")
 			if tries.Load() != 3 {
 				t.Errorf("%d calls, want 3", tries.Load())

@@ -149,8 +149,12 @@ func TestWorker_badJobs(t *testing.T) {
 		{"good", job("k", offer), "completed", ""},
 	} {
 		k := w.gw.add("flight.reserve", tt.vars)
-		if j := w.wait(k, tt.state); !strings.Contains(j.message, tt.text) {
+		j := w.wait(k, tt.state)
+		if !strings.Contains(j.message, tt.text) {
 			t.Errorf("%s: message %q, want %q in it", tt.name, j.message, tt.text)
+		}
+		if tt.name == "refusal" && (j.code != "SOLD_OUT" || j.answer != `{"left":0}`) {
+			t.Errorf("%s: thrown %s with %s, want its code and variables", tt.name, j.code, j.answer)
 		}
 	}
 	if op := w.op("h"); op.Class != outcome.Fatal || op.Reason != outcome.ReasonPanic {

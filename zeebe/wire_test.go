@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/vitrip/journeyman/zeebe"
 )
@@ -29,6 +31,7 @@ type gateway struct {
 	pb.UnimplementedGatewayServer
 	complete func(ctx context.Context, r *pb.CompleteJobRequest) error
 	activate func(r *pb.ActivateJobsRequest, s pb.Gateway_ActivateJobsServer) error
+	stream   func(r *pb.StreamActivatedJobsRequest, s pb.Gateway_StreamActivatedJobsServer) error
 	publish  *pb.PublishMessageRequest
 	fail     *pb.FailJobRequest
 }
@@ -49,6 +52,10 @@ func (g *gateway) PublishMessage(_ context.Context, r *pb.PublishMessageRequest)
 
 func (g *gateway) ActivateJobs(r *pb.ActivateJobsRequest, s pb.Gateway_ActivateJobsServer) error {
 	return g.activate(r, s)
+}
+
+func (g *gateway) StreamActivatedJobs(r *pb.StreamActivatedJobsRequest, s pb.Gateway_StreamActivatedJobsServer) error {
+	return g.stream(r, s)
 }
 
 func (g *gateway) Topology(context.Context, *pb.TopologyRequest) (*pb.TopologyResponse, error) {
@@ -155,7 +162,47 @@ func TestConn_activate(t *testing.T) {
 	}
 }
 
-// TestOAuth: callers that need a token at once share one request; a refused token is replaced once; none is kept on disk.
+// TestConn_jobRequests: a poll and a stream ask for the same variables, tenants, worker and time-out; none named is none on the wire,
+// which means all variables and the default tenant to a gateway.
+func TestConn_jobRequests(t *testing.T) {
+	t.Parallel()
+	var got proto.Message
+	g := &gateway{
+		activate: func(r *pb.ActivateJobsRequest, _ pb.Gateway_ActivateJobsServer) error { got = r; return nil },
+		stream: func(r *pb.StreamActivatedJobsRequest, _ pb.Gateway_StreamActivatedJobsServer) error {
+			got = r
+			return nil
+		},
+	}
+	c := serve(t, g, zeebe.Config{})
+	names, tenants := []string{"businessKey", "room"}, []string{"blue", "<default>"}
+	for _, tt := range []struct {
+		req    zeebe.ActivateRequest
+		poll   *pb.ActivateJobsRequest
+		stream *pb.StreamActivatedJobsRequest
+	}{{
+		zeebe.ActivateRequest{Type: "room.hold", Worker: "w", MaxJobs: 7, Timeout: 30 * time.Second, Wait: time.Second, Variables: names, Tenants: tenants},
+		&pb.ActivateJobsRequest{Type: "room.hold", Worker: "w", MaxJobsToActivate: 7, Timeout: 30_000, RequestTimeout: 1000, FetchVariable: names, TenantIds: tenants},
+		&pb.StreamActivatedJobsRequest{Type: "room.hold", Worker: "w", Timeout: 30_000, FetchVariable: names, TenantIds: tenants},
+	}, {
+		zeebe.ActivateRequest{Type: "all", MaxJobs: 1, Timeout: time.Second, Wait: time.Second},
+		&pb.ActivateJobsRequest{Type: "all", MaxJobsToActivate: 1, Timeout: 1000, RequestTimeout: 1000},
+		&pb.StreamActivatedJobsRequest{Type: "all", Timeout: 1000},
+	}} {
+		if _, err := c.Activate(t.Context(), tt.req); err != nil || !proto.Equal(got, tt.poll) {
+			t.Errorf("poll: %v\nasked for %v\nwant      %v", err, got, tt.poll)
+		}
+		s, err := c.StreamJobs(t.Context(), tt.req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); !errors.Is(err, io.EOF) || !proto.Equal(got, tt.stream) {
+			t.Errorf("stream: %v\nasked for %v\nwant      %v", err, got, tt.stream)
+		}
+	}
+}
+
+// TestOAuth: callers that need a token at once share one request; a refused token is replaced once.
 func TestOAuth(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
