@@ -59,6 +59,7 @@ func parse(t *testing.T, text string) *events.Catalog {
 	return c
 }
 
+// The retry schedule of spec E7 is written out: it is a promise to consumers.
 func TestParseCatalog_Defaults(t *testing.T) {
 	t.Parallel()
 	c := parse(t, good)
@@ -66,7 +67,8 @@ func TestParseCatalog_Defaults(t *testing.T) {
 	want := events.Entry{
 		Type: "tour.booking.confirmed", Version: 1, Kind: events.KindEvent, Class: events.ClassDomain, Owner: "tour",
 		Producers: []string{"tour-workers", "payment-workers"}, Consumers: []string{"booking-view"}, PartitionKey: "businessKey", IdempotencyKey: events.DedupMessageID,
-		RetentionDays: 365, Retry: events.DefaultRetry(), PoisonedAfter: 7, DLQ: events.DefaultDLQ, Topic: "tour.booking.confirmed.v1", Partitions: 4, Compatibility: events.CompatibilityFull,
+		RetentionDays: 365, PoisonedAfter: 7, Retry: []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour},
+		DLQ: events.DefaultDLQ, Topic: "tour.booking.confirmed.v1", Partitions: 4, Compatibility: events.CompatibilityFull,
 		Format: events.FormatJSON, Wire: events.WireEnvelope,
 	}
 	if !ok {

@@ -21,6 +21,9 @@
 //	BUSINESS   rolled back; inbox_dead as "parked": a person decides
 //	FATAL      rolled back; inbox_dead as "dead" with the original bytes and the reason
 //
+// A message above [Config].MaxBytes never comes so far: it goes to inbox_dead as
+// "too_large" before its body is decrypted or parsed, with its original bytes.
+//
 // In a strict order (class saga, entries with an order scope) a message whose
 // predecessor is missing is held until it comes, or parked after
 // [Config].GapLimit until [Desk.AcceptGap]; nothing passes a dead letter of its order.

@@ -51,6 +51,7 @@ type Config struct {
 	Concurrency    int           // handlers at once, at least 1; a key is handled by one at a time
 	MaxInFlight    int           // records fetched and not finished, 0 means 16 per handler
 	HandlerTimeout time.Duration // deadline of one handler, 0 means 10 s; a transaction whose process stands still is ended by the server five seconds later
+	MaxBytes       int           // largest message in bytes of body and headers, 0 means 1 MiB, at least 1000; a larger one is dead as "too_large", unread
 	Batch          int           // messages that may share a transaction, 0 means 64, 1 switches that off; handlers do not notice
 	CommitEvery    time.Duration // how often offsets are committed, 0 means 100 ms
 	Sweep          time.Duration // how often due retries are looked for, 0 means 500 ms
@@ -132,6 +133,7 @@ func New(sub events.Subscriber, db *pgxpool.Pool, cfg Config, routes ...Route) (
 	check(cfg.Catalog == nil || !cfg.Catalog.Encrypts() || cfg.Keys != nil, "keys: missing, and the catalog encrypts a class")
 	check(cfg.Concurrency >= 1, "concurrency %d, want 1 or more", cfg.Concurrency)
 	check(cfg.Batch >= 1 && cfg.Batch <= 1000, "batch %d, want 1 to 1000", cfg.Batch)
+	check(cfg.MaxBytes >= leastMaxBytes, "max bytes %d, want at least %d", cfg.MaxBytes, leastMaxBytes)
 	check(cfg.MaxInFlight >= cfg.Concurrency, "max in flight %d, want at least concurrency, %d", cfg.MaxInFlight, cfg.Concurrency)
 	check(cfg.Keep >= minKeep, "keep %v, want at least %v (spec D2)", cfg.Keep, minKeep)
 	check(slices.Contains([]DedupBy{ByCatalog, ByEventID, ByOperationID}, cfg.DedupBy), "dedup by %q, want %q or %q", cfg.DedupBy, ByEventID, ByOperationID)
@@ -225,6 +227,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Batch == 0 {
 		c.Batch = 64
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = defaultMaxBytes
 	}
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = 16 * c.Concurrency

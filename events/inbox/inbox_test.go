@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,18 +31,35 @@ func testInboxDuplicatesAreAbsorbed(t *testing.T, f *fixture) {
 	}
 }
 
+// Same id, other content: a dead letter, and the alert of one (spec W8).
 func TestInbox_SameIDOtherContentIsBuried(t *testing.T) {
 	onEach(t, testInboxSameIDOtherContentIsBuried)
 }
 
 func testInboxSameIDOtherContentIsBuried(t *testing.T, f *fixture) {
-	id := events.NewID()
+	id, alerts := events.NewID(), &alerts{}
 	f.publish(envelope(t, "test.thing.created", 1, id, "K", 1), envelope(t, "test.thing.created", 1, id, "K", 2))
-	f.run(apply)
+	stop := f.run(apply, func(c *inbox.Config) { c.Hooks.Dead = alerts.dead })
 	f.eventually("the conflict", func() bool { return len(f.dead()) == 1 })
 	if d := f.dead()[0]; d.Reason != outcome.ReasonConflict || d.State != "dead" || f.applied() != 1 {
 		t.Errorf("got %s/%s with %d applied, want dead/conflict with 1", d.State, d.Reason, f.applied())
 	}
+	stop()
+	if want := "test.thing.created " + id + " conflict, parked: false"; len(alerts.told) != 1 || alerts.told[0] != want {
+		t.Errorf("alerts %q, want %q alone", alerts.told, want)
+	}
+}
+
+// alerts keeps what the hook of dead letters tells. Read it when the inbox has stopped.
+type alerts struct {
+	mu   sync.Mutex
+	told []string
+}
+
+func (a *alerts) dead(messageType, messageID, reason string, parked bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.told = append(a.told, fmt.Sprintf("%s %s %s, parked: %t", messageType, messageID, reason, parked))
 }
 
 func TestInbox_CommandsAreRecognisedByTheirKey(t *testing.T) {
@@ -294,7 +312,7 @@ func testInboxRunsOnManyMembers(t *testing.T, f *fixture) {
 func TestNew_RefusesAllMistakesAtOnce(t *testing.T) {
 	t.Parallel()
 	f := setup(t, transports()[0])
-	_, err := inbox.New(f.bus, f.pool, inbox.Config{Catalog: f.cat, Keep: time.Hour, DedupBy: "luck"},
+	_, err := inbox.New(f.bus, f.pool, inbox.Config{Catalog: f.cat, Keep: time.Hour, DedupBy: "luck", MaxBytes: 999},
 		inbox.Route{Types: []string{"test.none.*"}, Handler: apply},
 		inbox.Route{Types: []string{"test.thing.created"}, Versions: []int{1, 9}, Handler: apply},
 		inbox.Route{Types: []string{"test.*"}, Handler: apply},
@@ -303,7 +321,11 @@ func TestNew_RefusesAllMistakesAtOnce(t *testing.T) {
 		inbox.Route{Types: []string{"test.thing.counted"}, Handler: apply}); err == nil || !strings.Contains(err.Error(), "test.thing.vanished") || strings.Contains(err.Error(), "viewed") {
 		t.Errorf("a handler that emits what is not in the catalog: got %v", err)
 	}
-	for _, want := range []string{"group: empty", "concurrency 0", "keep 1h", `"luck"`, "test.none.*: not in the catalog", "version 9", "in two routes", "do not list", "want a handler"} {
+	if _, err := inbox.New(f.bus, f.pool, inbox.Config{Group: "view", Catalog: f.cat, Concurrency: 1, MaxBytes: -1},
+		inbox.Route{Types: []string{"test.thing.counted"}, Handler: apply}); err == nil || !strings.Contains(err.Error(), "max bytes -1") {
+		t.Errorf("a negative limit: got %v", err)
+	}
+	for _, want := range []string{"group: empty", "concurrency 0", "max bytes 999, want at least 1000", "keep 1h", `"luck"`, "test.none.*: not in the catalog", "version 9", "in two routes", "do not list", "want a handler"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v\nwant it to name %q", err, want)
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -35,6 +36,7 @@ type message struct {
 // ReasonEnvelope and the others say why a message went to inbox_dead, beside the reasons of package outcome.
 const (
 	ReasonEnvelope = "envelope"  // the body is no message
+	ReasonTooLarge = "too_large" // more bytes than [Config].MaxBytes; its body was not looked at
 	ReasonVersion  = "version"   // no handler knows the version (spec E6)
 	ReasonPoisoned = "poisoned"  // attempts are used up
 	ReasonEmit     = "emit"      // the handler emitted a message that cannot be staged
@@ -51,9 +53,13 @@ const (
 // message is filled in all the same.
 func (i *Inbox) open(d events.Delivery) (m message, skip bool, err error) {
 	m.Delivery = d
+	if err := i.fits(d); err != nil {
+		m.byHeaders()
+		return m, false, err
+	}
 	body, err := i.clear(d)
 	if err != nil {
-		m.env.MessageID, m.env.MessageType = d.Header(events.HeaderEventID), d.Header(events.HeaderEventType)
+		m.byHeaders()
 		return m, false, err
 	}
 	if events.Framed(body) {
@@ -70,8 +76,8 @@ func (i *Inbox) open(d events.Delivery) (m message, skip bool, err error) {
 	if m.env.Metadata.BusinessKey != d.Key {
 		return m, false, outcome.Fatalf(ReasonEnvelope, "record key and metadata.businessKey differ")
 	}
-	if clean(d.Key) != d.Key {
-		return m, false, outcome.Fatalf(ReasonEnvelope, "business key holds NUL or is not UTF-8")
+	if clean(d.Key) != d.Key || len(d.Key) > maxKeyBytes {
+		return m, false, outcome.Fatalf(ReasonEnvelope, "business key of %d bytes, want at most %d of UTF-8 without NUL", len(d.Key), maxKeyBytes)
 	}
 	route, ok := i.routes[m.env.MessageType]
 	if !ok {
@@ -81,7 +87,7 @@ func (i *Inbox) open(d events.Delivery) (m message, skip bool, err error) {
 		}
 		m.route = Route{Handler: passOver}
 		skip = i.replayed(&m)
-		return m, skip, misplaced(m.place())
+		return m, skip, misplaced(errors.Join(m.indexable(), m.place()))
 	}
 	m.route = route
 	if m.entry, ok = i.cfg.Catalog.Entry(m.env.MessageType, m.env.MessageVersion); !ok || !slices.Contains(route.Versions, m.env.MessageVersion) {
@@ -91,7 +97,7 @@ func (i *Inbox) open(d events.Delivery) (m message, skip bool, err error) {
 		return m, false, &outcome.Error{Class: outcome.Fatal, Reason: ReasonEnvelope, Message: err.Error()}
 	}
 	skip = i.replayed(&m)
-	return m, skip, misplaced(m.place())
+	return m, skip, misplaced(errors.Join(m.indexable(), m.place()))
 }
 
 func misplaced(err error) error {

@@ -19,7 +19,7 @@ messages:
 	if err != nil {
 		tb.Fatal(err)
 	}
-	i := &Inbox{cfg: Config{Group: "g", Catalog: cat, DedupBy: by}, routes: map[string]Route{}}
+	i := &Inbox{cfg: Config{Group: "g", Catalog: cat, DedupBy: by}.withDefaults(), routes: map[string]Route{}}
 	if errs := i.add(Route{Types: []string{"test.*"}, Handler: noHandler}); len(errs) > 0 {
 		tb.Fatal(errs)
 	}
