@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -37,6 +38,7 @@ func (c *Client) Subscribe(_ context.Context, group string, topics ...string) (e
 // consumer is one group member.
 type consumer struct {
 	reader *kafka.Reader
+	closed atomic.Bool
 	mu     sync.Mutex
 	parts  map[partition]*progress
 	commit sync.Mutex // commits must reach the broker in order
@@ -56,7 +58,7 @@ const closeAfter = 5 * time.Second
 func (c *consumer) Fetch(ctx context.Context) (events.Delivery, error) {
 	m, err := c.reader.FetchMessage(ctx)
 	if err != nil {
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) && c.closed.Load() { // an end without Close is that of a broker's connection
 			err = errors.New("consumer is closed")
 		}
 		return events.Delivery{}, fmt.Errorf("kafka: fetch: %w", err)
@@ -129,6 +131,7 @@ func (g *progress) finish(offset int64) {
 
 // Close leaves the group, at most five seconds long.
 func (c *consumer) Close() error {
+	c.closed.Store(true)
 	done := make(chan error, 1)
 	go func() { done <- c.reader.Close() }()
 	t := time.NewTimer(closeAfter)

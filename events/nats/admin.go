@@ -28,11 +28,16 @@ func (c *Client) EnsureTopics(ctx context.Context, replication int, topics ...ev
 	if err != nil {
 		return fmt.Errorf("nats: bucket of groups: %w", err)
 	}
+	bucket, err := kv.Status(ctx)
+	if err != nil {
+		return fmt.Errorf("nats: bucket of groups: %w", err)
+	}
 	byStream := map[string][]events.TopicSpec{}
 	for _, t := range topics {
 		byStream[c.stream(t.Name)] = append(byStream[c.stream(t.Name)], t)
 	}
-	var errs []error
+	at := bucket.Config() // positions are lost as easily as the records they are in
+	errs := []error{fits(jetstream.StreamConfig{Name: "KV_" + at.Bucket, Replicas: at.Replicas, Storage: at.Storage}, replication, nil)}
 	for name, list := range byStream {
 		errs = append(errs, c.ensure(ctx, kv, name, replication, list))
 	}
@@ -81,11 +86,15 @@ func fits(cfg jetstream.StreamConfig, replication int, topics []events.TopicSpec
 		errs = append(errs, fmt.Errorf("nats: stream %s has %d copies, want at least %d", cfg.Name, cfg.Replicas, replication))
 	}
 	if cfg.Storage != jetstream.FileStorage {
-		errs = append(errs, fmt.Errorf("nats: stream %s is kept in memory, want files", cfg.Name))
+		errs = append(errs, fmt.Errorf("nats: stream %s is kept in %v, want files", cfg.Name, cfg.Storage))
 	}
 	for _, t := range topics {
-		if n, ok := cfg.Metadata[topicPrefix+t.Name]; ok && n != strconv.Itoa(t.Partitions) {
-			errs = append(errs, fmt.Errorf("nats: topic %s has %s partitions, want %d: keys would move to other partitions and lose their order", t.Name, n, t.Partitions))
+		switch n, ok := cfg.Metadata[topicPrefix+t.Name]; {
+		case !ok && slices.Contains(cfg.Subjects, subjects(t.Name)): // made by somebody else
+			errs = append(errs, fmt.Errorf("nats: stream %s has topic %s without %s in its metadata, want it to say %d partitions", cfg.Name, t.Name, topicPrefix+t.Name, t.Partitions))
+		case ok && n != strconv.Itoa(t.Partitions):
+			errs = append(errs, fmt.Errorf("nats: stream %s: topic %s has %s partitions, want %d: keys would move to other partitions and lose their order",
+				cfg.Name, t.Name, n, t.Partitions))
 		}
 	}
 	return errors.Join(errs...)

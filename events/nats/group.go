@@ -184,6 +184,7 @@ func (m *consumer) follow(ctx context.Context, at partition, p *part, next uint6
 func (m *consumer) pass(ctx context.Context, at partition, p *part, next *uint64) {
 	c, err := m.c.js.OrderedConsumer(ctx, m.c.stream(at.topic), jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{ofPartition(at)}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: *next, InactiveThreshold: time.Minute,
+		MaxResetAttempts: 1, // it would try for ever, and not hear of ctx: follow starts over
 	})
 	if err != nil {
 		return

@@ -60,6 +60,7 @@ type Client struct {
 
 	mu     sync.Mutex
 	topics map[string]partitions
+	failed error // why the last attempt to connect failed, nil while connected: nats.go forgets it
 }
 
 // New checks the configuration, refuses all that is wrong with it at once, and
@@ -89,6 +90,10 @@ func New(cfg Config) (*Client, error) {
 		nats.ReconnectWait(100 * time.Millisecond), nats.ReconnectBufSize(-1), // a record that cannot be sent now is the caller's again
 		nats.Timeout(5 * time.Second),
 	}
+	c := &Client{cfg: cfg, topics: map[string]partitions{}}
+	opts = append(opts,
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { c.note(err) }),
+		nats.ConnectHandler(func(*nats.Conn) { c.note(nil) }), nats.ReconnectHandler(func(*nats.Conn) { c.note(nil) }))
 	if cfg.TLS != nil {
 		opts = append(opts, nats.Secure(cfg.TLS))
 	}
@@ -110,7 +115,25 @@ func New(cfg Config) (*Client, error) {
 		conn.Close()
 		return nil, fmt.Errorf("nats: %w", err)
 	}
-	return &Client{cfg: cfg, conn: conn, js: js, topics: map[string]partitions{}}, nil
+	c.conn, c.js = conn, js
+	return c, nil
+}
+
+func (c *Client) note(err error) {
+	c.mu.Lock()
+	c.failed = err
+	c.mu.Unlock()
+}
+
+// why adds to an error of a client that is not connected what keeps it from connecting: certificates, an address nobody listens at.
+func (c *Client) why(err error) error {
+	c.mu.Lock()
+	failed := c.failed
+	c.mu.Unlock()
+	if err == nil || failed == nil || c.conn.IsConnected() || errors.Is(err, failed) {
+		return err
+	}
+	return fmt.Errorf("%w: not connected: %w", err, failed)
 }
 
 // Close closes the connection.
@@ -145,7 +168,7 @@ func (c *Client) groups(ctx context.Context, replicas int) (jetstream.KeyValue, 
 	name := c.cfg.Prefix + "groups"
 	kv, err := c.js.KeyValue(ctx, name)
 	if !errors.Is(err, jetstream.ErrBucketNotFound) || replicas == 0 {
-		return kv, err
+		return kv, c.why(err)
 	}
 	return c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
 		Bucket: name, Description: "positions of consumer groups", Replicas: replicas, Storage: jetstream.FileStorage, History: 1, LimitMarkerTTL: time.Hour,

@@ -2,6 +2,7 @@ package nats
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -165,6 +166,7 @@ const tooLarge jetstream.ErrorCode = 10054
 // not known to be for good is taken for temporary.
 func (c *Client) classify(topic string, err error) error {
 	fault := events.Retriable
+	err = c.why(err)
 	refused, _ := errors.AsType[*jetstream.APIError](err)
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload), refused != nil && refused.ErrorCode == tooLarge:
@@ -189,5 +191,6 @@ func unusable(err error) bool {
 			return true
 		}
 	}
-	return false
+	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
+	return unverified
 }

@@ -199,13 +199,13 @@ func (p *part) finish(seq uint64) {
 // closeAfter bounds Close.
 const closeAfter = 5 * time.Second
 
-// Close leaves the group and frees the partitions, at most five seconds long.
+// Close leaves the group and frees the partitions, at most five seconds long, or ten when the servers do not answer.
 func (m *consumer) Close() error {
 	var err error
 	m.once.Do(func() {
 		m.stop()
 		close(m.ended)
-		m.wg.Wait()
+		m.settle()
 		ctx, cancel := context.WithTimeout(context.Background(), closeAfter)
 		defer cancel()
 		m.commit.Lock()
@@ -220,6 +220,18 @@ func (m *consumer) Close() error {
 		}
 	})
 	return err
+}
+
+// settle waits for the goroutines of a consumer that was stopped. One that waits for a server's answer may take longer, and hands nothing out any more.
+func (m *consumer) settle() {
+	done := make(chan struct{})
+	go func() { m.wg.Wait(); close(done) }()
+	late := time.NewTimer(closeAfter)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C:
+	}
 }
 
 // release gives a partition back, if this member owns it. m.commit is held.

@@ -132,7 +132,12 @@ func (f *tlsFlags) config() (*tls.Config, error) {
 			return nil, fmt.Errorf("--%s-ca %s: holds no certificate", f.prefix, f.ca)
 		}
 	}
-	if f.cert != "" || f.key != "" {
+	switch {
+	case f.cert == "" && f.key != "":
+		return nil, fmt.Errorf("--%s-key %s: want --%s-cert with its certificate too", f.prefix, f.key, f.prefix)
+	case f.cert != "" && f.key == "":
+		return nil, fmt.Errorf("--%s-cert %s: want --%s-key with its key too", f.prefix, f.cert, f.prefix)
+	case f.cert != "":
 		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 		if err != nil {
 			return nil, fmt.Errorf("--%s-cert, --%s-key: %w", f.prefix, f.prefix, err)
