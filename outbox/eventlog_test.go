@@ -1,12 +1,14 @@
 package outbox_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/internal/postgres"
@@ -205,5 +207,69 @@ func TestEventLog_E9_DaysAreDroppedOnlyWhenTheirArchiveIsVerified(t *testing.T) 
 	pass()
 	if rows() != 0 || f.count(`SELECT count(*) FROM journeyman.event_log_day WHERE state = 'dropped' AND dropped_at IS NOT NULL`) != 1 {
 		t.Error("a day whose archive is verified was not dropped, or not marked")
+	}
+}
+
+// One relay keeps the days: while another session holds the lock no day is made or dropped, and the relay does not wait for it;
+// when it lets go the next look does both.
+func TestEventLog_E4_DaysAreLeftToTheHolder(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.published(2)
+	if err := postgres.AdvanceClock(f.ctx, f.pool, "journeyman", 10*24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	days := func() int {
+		return f.count(`SELECT count(*) FROM pg_inherits WHERE inhparent = 'journeyman.event_log'::regclass`)
+	}
+	before := days()
+	letGo := f.hold("journeyman.event_log.journeyman")
+	looked := make(tries, 100)
+	cfg := f.pool.Config()
+	cfg.ConnConfig.Tracer = looked
+	watched, err := pgxpool.NewWithConfig(f.ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(watched.Close)
+	old := func(c *outbox.RelayConfig) { c.LogRetention = 24 * time.Hour }
+	other := *f
+	other.pool = watched
+	_, stop := other.relay(newBroker(), old)
+	late := time.After(20 * time.Second)
+	for _, what := range []string{"to make days", "to drop days", "to index days"} {
+		select {
+		case <-looked:
+		case <-late:
+			t.Fatalf("the relay did not try %s", what)
+		}
+	}
+	stop()
+	if n := f.count(`SELECT count(*) FROM journeyman.event_log`); n != 4 || days() != before {
+		t.Errorf("under another's lock: %d rows in %d days, want 4 in %d", n, days(), before)
+	}
+	letGo()
+	f.relay(newBroker(), old)
+	f.eventually("the old day to go and new ones to come", func() bool {
+		return f.count(`SELECT count(*) FROM journeyman.event_log`) == 0 &&
+			f.count(`SELECT count(*) FROM pg_class WHERE relname = 'event_log_' || to_char(journeyman.now() AT TIME ZONE 'UTC', 'YYYYMMDD')`) == 1
+	})
+}
+
+// tries hears of each try of a connection at the event log's lock that has its answer.
+type tries chan struct{}
+
+type triesLock struct{}
+
+func (c tries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(q.SQL, "pg_try_advisory_xact_lock(hashtextextended('journeyman.event_log.") {
+		return context.WithValue(ctx, triesLock{}, true)
+	}
+	return ctx
+}
+
+func (c tries) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+	if ctx.Value(triesLock{}) != nil {
+		c <- struct{}{}
 	}
 }

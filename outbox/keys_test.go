@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -92,4 +93,52 @@ func TestRelay_SweepKeepsStrictOrders(t *testing.T) {
 	if n := f.count(`SELECT count(*) FROM journeyman.outbox_key WHERE business_key = 'strict'`); n != 1 {
 		t.Error("the key of a strict order is gone")
 	}
+}
+
+// One relay sweeps: while another session holds the lock nothing is removed, raised or marked; when it lets go all of it is done.
+func TestRelay_SweepIsLeftToTheHolder(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	r, err := outbox.NewRelay(f.pool, newBroker(), outbox.RelayConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.pool.Exec(f.ctx, `
+		INSERT INTO journeyman.outbox_key (business_key, seq, turn, idle_since) VALUES ('below', 3, 3, '2020-01-01'), ('above', 12, 12, '2020-01-01'), ('used', 2, 2, NULL);
+		UPDATE journeyman.outbox_key_floor SET seq = 9, turn = 9`); err != nil {
+		t.Fatal(err)
+	}
+	stands := func() string {
+		t.Helper()
+		var s string
+		if err := f.pool.QueryRow(f.ctx, `
+			SELECT concat_ws(' ', (SELECT count(*) FROM journeyman.outbox_key), (SELECT seq FROM journeyman.outbox_key_floor),
+				(SELECT idle_since IS NOT NULL FROM journeyman.outbox_key WHERE business_key = 'used'))`).Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	letGo := f.hold("journeyman.outbox_key.journeyman")
+	if n, err := r.SweepKeys(f.ctx); err != nil || n != 0 || stands() != "3 9 f" {
+		t.Errorf("under another's lock: swept %d keys, %v; keys, floor and mark are %s, want them left at 3 9 f", n, err, stands())
+	}
+	letGo()
+	if n, err := r.SweepKeys(f.ctx); err != nil || n != 1 || stands() != "2 12 t" {
+		t.Errorf("afterwards: swept %d keys, %v; keys, floor and mark are %s, want 2 12 t", n, err, stands())
+	}
+}
+
+// hold takes an advisory lock in a session of its own, as another process would, until the returned function is called.
+func (f *fixture) hold(lock string) (letGo func()) {
+	f.Helper()
+	tx, err := f.pool.Begin(f.ctx)
+	if err != nil {
+		f.Fatal(err)
+	}
+	letGo = func() { _ = tx.Rollback(context.Background()) } // again is no harm
+	f.Cleanup(letGo)
+	if _, err := tx.Exec(f.ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, lock); err != nil {
+		f.Fatal(err)
+	}
+	return letGo
 }
