@@ -21,14 +21,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// Both versions are billed, each by its own type; the third is a dead letter.
+// Both versions are billed, each by its own type, and reminded of when that is due, once; the third is a dead letter (spec E6, E14).
 func TestConsumer_E6(t *testing.T) {
 	var out strings.Builder
 	if err := run(t.Context(), &out, db.Own(t)); err != nil {
 		t.Fatal(err)
 	}
-	const want = `B-1: invoice of 19900 EUR, reminder in 14 days
-B-2: invoice of 25000 CHF, reminder in 14 days
+	const want = `B-1: invoice of 19900 EUR, reminded once after a second
+B-2: invoice of 25000 CHF, reminded once after a second
 B-3: dead letter, FATAL_ERROR (version): bookings.booking.confirmed version 3: the handler knows [1 2]
 `
 	if out.String() != want {

@@ -5,9 +5,10 @@
 // Bookings changed how they tell the price: version 1 says cents, version 2 an
 // amount with its currency. Both are published until the last consumer has moved
 // on. Invoicing handles both, each with its own type, and writes an invoice and
-// a reminder that is due in two weeks in the transaction that marks the message
-// as handled. It was not told of version 3: that goes to the dead letters with
-// an alert, and is redriven once invoicing knows it.
+// a reminder for later in the transaction that marks the message as handled. A
+// runner of durable work sends the reminder when it is due: in two weeks for a
+// real service, here in a second. Invoicing was not told of version 3: that goes to
+// the dead letters with an alert, and is redriven once invoicing knows it.
 package main
 
 import (
@@ -46,17 +47,36 @@ type Money struct {
 }
 
 // Invoicing is the application service. Listeners only read messages for it.
-type Invoicing struct{ later *work.Store }
+type Invoicing struct {
+	later       *work.Store
+	remindAfter time.Duration // after the invoice was written
+}
 
-// Bill writes the invoice of a booking, and puts a reminder that is due in two weeks.
+// Reminder is the payload of an item in the queue reminders.
+type Reminder struct {
+	Booking string `json:"booking"`
+}
+
+// Bill writes the invoice of a booking, and puts a reminder for later.
 func (s Invoicing) Bill(ctx context.Context, tx *outbox.Tx, m events.Received, booking string, price Money) error {
 	if _, err := tx.Exec(ctx, `INSERT INTO invoice (booking, amount, currency) VALUES ($1, $2, $3)`, booking, price.Amount, price.Currency); err != nil {
 		return err
 	}
 	return s.later.Put(ctx, tx, work.Item{
-		Queue: "reminders", ID: booking, Key: booking, After: 14 * 24 * time.Hour, Payload: map[string]string{"booking": booking},
+		Queue: "reminders", ID: booking, Key: booking, After: s.remindAfter, Payload: Reminder{booking},
 		Origin: events.Origin{BusinessKey: booking, CorrelationID: m.Metadata.CorrelationID},
 	})
+}
+
+// Remind marks the invoice as reminded of. The item is gone with the same transaction, so it happens once.
+func (s Invoicing) Remind(ctx context.Context, tx *outbox.Tx, _ work.Task, r Reminder) error {
+	_, err := tx.Exec(ctx, `UPDATE invoice SET reminded_at = journeyman.now(), reminders = reminders + 1 WHERE booking = $1`, r.Booking)
+	return err
+}
+
+// queue is the work that invoicing does later. The catalog says its retry schedule.
+func (s Invoicing) queue() work.Queue {
+	return work.Queue{Name: "reminders", Concurrency: 2, Handler: work.Typed(s.Remind)}
 }
 
 // routes is all that invoicing listens to: one line per version it understands.
@@ -71,14 +91,15 @@ func (s Invoicing) routes() inbox.Route {
 	}.Route("bookings.booking.*")
 }
 
-// run publishes three versions, and shows what became of them.
+// run publishes three versions, and shows what became of them when the reminders are sent.
 func run(ctx context.Context, out io.Writer, dsn string) error {
 	p, err := open(ctx, dsn)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	stop, err := p.consume(Invoicing{p.later}.routes())
+	invoicing := Invoicing{later: p.later, remindAfter: time.Second}
+	stop, err := p.serve(invoicing.routes(), invoicing.queue())
 	if err != nil {
 		return err
 	}
@@ -91,7 +112,7 @@ func run(ctx context.Context, out io.Writer, dsn string) error {
 	); err != nil {
 		return err
 	}
-	if err := p.until(ctx, `SELECT (SELECT count(*) FROM invoice) = 2 AND (SELECT count(*) FROM journeyman.inbox_dead) = 1`); err != nil {
+	if err := p.until(ctx, `SELECT (SELECT count(*) FROM invoice WHERE reminders > 0) = 2 AND (SELECT count(*) FROM journeyman.inbox_dead) = 1`); err != nil {
 		return err
 	}
 	return p.report(ctx, out)

@@ -24,6 +24,8 @@ messages:
   - {type: bookings.booking.confirmed, version: 1, class: domain, owner: bookings, producers: [desk], consumers: [invoicing]}
   - {type: bookings.booking.confirmed, version: 2, class: domain, owner: bookings, producers: [desk], consumers: [invoicing]}
   - {type: bookings.booking.confirmed, version: 3, class: domain, owner: bookings, producers: [desk], consumers: [invoicing]}
+queues:
+  - {name: reminders, owner: bookings, producers: [invoicing], consumers: [invoicing], retry: [1s, 1m]}
 `
 
 // platform is what a service finds around it: tables, a broker (here inside the
@@ -56,7 +58,10 @@ func open(ctx context.Context, dsn string) (p *platform, err error) {
 			return p, err
 		}
 	}
-	if _, err = p.pool.Exec(ctx, `CREATE TABLE IF NOT EXISTS invoice (booking text PRIMARY KEY, amount bigint NOT NULL, currency text NOT NULL)`); err != nil {
+	if _, err = p.pool.Exec(ctx, `
+		CREATE TABLE IF NOT EXISTS invoice (
+			booking text PRIMARY KEY, amount bigint NOT NULL, currency text NOT NULL,
+			billed_at timestamptz NOT NULL DEFAULT journeyman.now(), reminded_at timestamptz, reminders int NOT NULL DEFAULT 0)`); err != nil {
 		return p, err
 	}
 	if p.broker, err = kfake.NewCluster(kfake.NumBrokers(1)); err != nil {
@@ -106,13 +111,22 @@ func background(run func(ctx context.Context) error) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// consume starts a member of the group invoicing.
-func (p *platform) consume(route inbox.Route) (stop func(), err error) {
+// serve starts a member of the group invoicing and a runner of its queue.
+func (p *platform) serve(route inbox.Route, queue work.Queue) (stop func(), err error) {
 	i, err := inbox.New(p.kafka, p.pool, inbox.Config{Group: "invoicing", Catalog: p.catalog, Concurrency: 2}, route)
 	if err != nil {
 		return nil, err
 	}
-	return background(i.Run), nil
+	r, err := work.NewRunner(p.pool, work.Config{Catalog: p.catalog}, queue)
+	if err != nil {
+		return nil, err
+	}
+	stops := []func(){background(i.Run), background(r.Run)}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}, nil
 }
 
 // emit publishes messages by a transaction of the booking desk.
@@ -152,11 +166,12 @@ func (p *platform) until(ctx context.Context, sql string) error {
 	}
 }
 
-// report shows invoices, reminders and dead letters.
+// report shows invoices with their reminders, and dead letters.
 func (p *platform) report(ctx context.Context, out io.Writer) error {
 	rows, err := p.pool.Query(ctx, `
-		SELECT i.booking || ': invoice of ' || i.amount || ' ' || i.currency || ', reminder in ' || extract(day FROM w.not_before - w.created_at) || ' days'
-		FROM invoice i JOIN journeyman.work_item w ON w.queue = 'reminders' AND w.item_id = i.booking ORDER BY 1`)
+		SELECT booking || ': invoice of ' || amount || ' ' || currency || ', reminded ' || CASE reminders WHEN 1 THEN 'once' ELSE reminders || ' times' END
+			|| CASE WHEN reminded_at >= billed_at + interval '1 second' THEN ' after a second' ELSE ' too early' END
+		FROM invoice ORDER BY 1`)
 	if err != nil {
 		return err
 	}
