@@ -12,7 +12,7 @@ const whySettled = "past the pivot: another amendment or a refund moves the mone
 
 // AmendmentBegin opens the booking.
 func (d desk) AmendmentBegin() AmendmentBeginHandler {
-	return AmendmentBeginTx(d.begin, AmendmentBeginUndoTx(d.back), worker.Orphan(worker.Undo), d.retain)
+	return AmendmentBeginTx(d.begin, AmendmentBeginUndoTx(d.back), worker.Orphan(worker.Undo), d.retain, d.own)
 }
 
 // AmendmentReserve reserves the new segment. One handler serves both suppliers, and the hotel ignores keys.
@@ -35,7 +35,7 @@ func (d desk) AmendmentReserve() AmendmentReserveHandler {
 		Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[AmendmentReserveIn, held]) error {
 			return d.bookings.Released(ctx, tx, reservation(u.OperationID, u.Meta, u.In.Kind, u.In.Segment, u.Res))
 		},
-	}), worker.Orphan(worker.Undo), worker.KeyIgnored(), d.sla, d.retain)
+	}), worker.Orphan(worker.Undo), worker.KeyIgnored(), d.sla, d.retain, d.call)
 }
 
 // AmendmentFollowUp finds out what became of a reservation with an unknown outcome (spec S4). What it finds is its own effect
@@ -59,7 +59,7 @@ func (d desk) AmendmentFollowUp() AmendmentFollowUpHandler {
 		Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[AmendmentFollowUpIn, held]) error {
 			return d.bookings.Released(ctx, tx, reservation(u.OperationID, u.Meta, u.In.Kind, u.In.Segment, u.Res))
 		},
-	}), worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), d.retain)
+	}), worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), d.retain, d.seldom)
 }
 
 // AmendmentAuthorize blocks the difference.
@@ -82,7 +82,7 @@ func (d desk) AmendmentAuthorize() AmendmentAuthorizeHandler {
 		Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[AmendmentAuthorizeIn, held]) error {
 			return d.settleVoid(ctx, tx, u.Meta, u.Res)
 		},
-	}), worker.Orphan(worker.Undo), d.honoured, d.sla, d.retain,
+	}), worker.Orphan(worker.Undo), d.honoured, d.sla, d.retain, d.call,
 		worker.Amount(func(in AmendmentAuthorizeIn) (int64, string) { return max(in.Difference, 0), in.Currency }))
 }
 
@@ -106,13 +106,13 @@ func (d desk) AmendmentPaymentFollowUp() AmendmentPaymentFollowUpHandler {
 		Settle: func(ctx context.Context, tx *outbox.Tx, u worker.UndoOf[AmendmentPaymentFollowUpIn, held]) error {
 			return d.settleVoid(ctx, tx, u.Meta, u.Res)
 		},
-	}), worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), d.retain,
+	}), worker.Orphan(worker.Undo), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), d.retain, d.seldom,
 		worker.Amount(func(in AmendmentPaymentFollowUpIn) (int64, string) { return max(in.Difference, 0), in.Currency }))
 }
 
 // AmendmentConfirm is the pivot.
 func (d desk) AmendmentConfirm() AmendmentConfirmHandler {
-	return AmendmentConfirmTx(d.confirm, worker.Pivot(), worker.NotCompensable("the pivot: another amendment changes it again"), d.retain)
+	return AmendmentConfirmTx(d.confirm, worker.Pivot(), worker.NotCompensable("the pivot: another amendment changes it again"), d.retain, d.own)
 }
 
 // AmendmentSettle moves the difference.
@@ -125,7 +125,7 @@ func (d desk) AmendmentSettle() AmendmentSettleHandler {
 		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[AmendmentSettleIn], res held) (AmendmentSettleOut, error) {
 			return AmendmentSettleOut{}, d.moved(ctx, tx, job.Meta, job.In.Difference, res)
 		},
-	}, worker.NotCompensable(whySettled), d.honoured, d.sla, d.retain,
+	}, worker.NotCompensable(whySettled), d.honoured, d.sla, d.retain, d.call,
 		worker.Amount(func(in AmendmentSettleIn) (int64, string) { return max(in.Difference, -in.Difference), in.Currency }))
 }
 
@@ -139,7 +139,7 @@ func (d desk) AmendmentSettleFollowUp() AmendmentSettleFollowUpHandler {
 		Settle: func(ctx context.Context, tx *outbox.Tx, job worker.Job[AmendmentSettleFollowUpIn], res held) (AmendmentSettleFollowUpOut, error) {
 			return AmendmentSettleFollowUpOut{}, d.moved(ctx, tx, job.Meta, job.In.Difference, res)
 		},
-	}, worker.NotCompensable(whySettled), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), d.retain,
+	}, worker.NotCompensable(whySettled), worker.KeyValidFor(followUpSLA), worker.SLA(followUpSLA), d.retain, d.seldom,
 		worker.Amount(func(in AmendmentSettleFollowUpIn) (int64, string) {
 			return max(in.Difference, -in.Difference), in.Currency
 		}))
@@ -148,5 +148,5 @@ func (d desk) AmendmentSettleFollowUp() AmendmentSettleFollowUpHandler {
 // AmendmentReleaseOld gives the old segment back. Both suppliers cancel a reservation once, however often they are told.
 func (d desk) AmendmentReleaseOld() AmendmentReleaseOldHandler {
 	return AmendmentReleaseOldExternal(worker.Remote[AmendmentReleaseOldIn, held, AmendmentReleaseOldOut]{Call: d.releaseOld, Resolve: d.releasedOld, Settle: d.settleOld},
-		worker.NotCompensable("past the pivot"), worker.KeyIgnored(), d.sla, d.retain)
+		worker.NotCompensable("past the pivot"), worker.KeyIgnored(), d.sla, d.retain, d.call)
 }

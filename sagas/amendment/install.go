@@ -25,6 +25,7 @@ type Config struct {
 	Sagas                    Sagas
 	SLA                      time.Duration // how long a supplier's answer may stay unknown before the model follows up; 0 = 5 min
 	KeyValidFor              time.Duration // how long the payment provider honours an idempotency key; 0 = 24 h
+	PerSecond                float64       // amendments per second that are expected (spec W10); 0 = 0.5
 	// Retain is how long what the handlers did is known, at least the retention of the operation type (spec D1); 0 = 30 days.
 	Retain time.Duration
 }
@@ -37,6 +38,8 @@ type desk struct {
 	suppliers map[string]*supplier.Client
 
 	sla, honoured, retain worker.Option
+
+	own, call, seldom worker.Option // the expected throughput of our own work, of calls, and of follow-ups (spec W10)
 }
 
 //go:generate journeyman generate ../../bpmn/models/amendment.bpmn
@@ -63,8 +66,8 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if cfg.Sagas == nil {
 		errs = append(errs, errors.New("amendment: Sagas is nil, want *sagas.Sagas"))
 	}
-	if cfg.SLA < 0 || cfg.KeyValidFor < 0 || cfg.Retain < 0 {
-		errs = append(errs, fmt.Errorf("amendment: SLA is %v, KeyValidFor is %v and Retain is %v, want 0 or more", cfg.SLA, cfg.KeyValidFor, cfg.Retain))
+	if cfg.SLA < 0 || cfg.KeyValidFor < 0 || cfg.Retain < 0 || cfg.PerSecond < 0 {
+		errs = append(errs, fmt.Errorf("amendment: SLA is %v, KeyValidFor is %v, Retain is %v and PerSecond is %v, want 0 or more", cfg.SLA, cfg.KeyValidFor, cfg.Retain, cfg.PerSecond))
 	}
 	b, err := tourbooking.NewBookings(cfg.Schema)
 	if err := errors.Join(append(errs, err)...); err != nil {
@@ -76,9 +79,14 @@ func Install(mux *worker.Mux, cfg Config) error {
 	if cfg.KeyValidFor == 0 {
 		cfg.KeyValidFor = 24 * time.Hour
 	}
+	if cfg.PerSecond == 0 {
+		cfg.PerSecond = 0.5
+	}
+	const costOwn, costCall = 10 * time.Millisecond, 300 * time.Millisecond
 	RegisterAmendment(mux, desk{
 		bookings: b, sagas: cfg.Sagas, payment: cfg.Payment, suppliers: map[string]*supplier.Client{"hotel": cfg.Hotel, "transfer": cfg.Transfer},
 		sla: worker.SLA(cfg.SLA), honoured: worker.KeyValidFor(cfg.KeyValidFor), retain: worker.Retain(max(cfg.Retain, worker.RetainDefault)),
+		own: worker.Expect(cfg.PerSecond, costOwn), call: worker.Expect(cfg.PerSecond, costCall), seldom: worker.Expect(cfg.PerSecond/100, costCall),
 	})
 	return nil
 }

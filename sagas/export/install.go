@@ -35,14 +35,15 @@ type Sagas interface {
 
 // Config is for [New]. Pool, Objects, Sagas, Catalog and Datasets must be set.
 type Config struct {
-	Pool     *pgxpool.Pool // the domain database
-	Schema   string        // "" = "journeyman"
-	Objects  Objects
-	Sagas    Sagas
-	Catalog  *events.Catalog // says which fields may leave the house
-	Datasets []Dataset       // those of [TypeConfig]
-	PageRows int             // records of one page; 0 = 1000
-	MaxRows  int             // records of one export; 0 = 500 000
+	Pool      *pgxpool.Pool // the domain database
+	Schema    string        // "" = "journeyman"
+	Objects   Objects
+	Sagas     Sagas
+	Catalog   *events.Catalog // says which fields may leave the house
+	Datasets  []Dataset       // those of [TypeConfig]
+	PageRows  int             // records of one page; 0 = 1000
+	MaxRows   int             // records of one export; 0 = 500 000
+	PerSecond float64         // exports per second that are expected (spec W10); 0 = 0.1
 	// Retain is how long objects and what the handlers did are kept: the retention of the operation type (spec D1); 0 = 30 days.
 	Retain time.Duration
 }
@@ -66,8 +67,8 @@ func New(cfg Config) (*Exports, error) {
 	if cfg.Pool == nil || cfg.Objects == nil || cfg.Sagas == nil || cfg.Catalog == nil || len(cfg.Datasets) == 0 {
 		errs = append(errs, errors.New("export: Pool, Objects, Sagas, Catalog and Datasets must be set"))
 	}
-	if cfg.PageRows < 0 || cfg.MaxRows < 0 || cfg.Retain < 0 {
-		errs = append(errs, fmt.Errorf("export: PageRows is %d, MaxRows is %d and Retain is %v, want 0 or more", cfg.PageRows, cfg.MaxRows, cfg.Retain))
+	if cfg.PageRows < 0 || cfg.MaxRows < 0 || cfg.Retain < 0 || cfg.PerSecond < 0 {
+		errs = append(errs, fmt.Errorf("export: PageRows is %d, MaxRows is %d, Retain is %v and PerSecond is %v, want 0 or more", cfg.PageRows, cfg.MaxRows, cfg.Retain, cfg.PerSecond))
 	}
 	errs = append(errs, postgres.CheckSchema(postgres.SchemaOr(cfg.Schema)))
 	if err := errors.Join(errs...); err != nil {
@@ -78,6 +79,9 @@ func New(cfg Config) (*Exports, error) {
 	}
 	if cfg.MaxRows == 0 {
 		cfg.MaxRows = 500_000
+	}
+	if cfg.PerSecond == 0 {
+		cfg.PerSecond = 0.1
 	}
 	cfg.Retain = max(cfg.Retain, retention)
 	e := &Exports{cfg: cfg, sql: render(postgres.SchemaOr(cfg.Schema)), freeze: map[string]string{}}
@@ -126,7 +130,7 @@ func (e *Exports) ExportFreeze() ExportFreezeHandler {
 		_, err := tx.Exec(ctx, e.sql.discardRows, u.Meta.SagaID)
 		_, err2 := tx.Exec(ctx, e.sql.discard, u.Meta.SagaID)
 		return errors.Join(err, err2)
-	}), worker.Orphan(worker.Undo), e.retain())
+	}), worker.Orphan(worker.Undo), e.retain(), e.expect(1, time.Second))
 }
 
 // written is a page that lies in the object storage.
@@ -163,7 +167,7 @@ func (e *Exports) ExportWrite() ExportWriteHandler {
 			_, err := tx.Exec(ctx, e.sql.dropPage, u.Meta.SagaID, u.Res.Page)
 			return err
 		},
-	}), worker.Orphan(worker.Undo), worker.KeyValidFor(e.cfg.Retain), worker.SLA(sla), e.retain())
+	}), worker.Orphan(worker.Undo), worker.KeyValidFor(e.cfg.Retain), worker.SLA(sla), e.retain(), e.expect(pagesOfEach, 200*time.Millisecond))
 }
 
 // bounds are the numbers of the records of a page: above first, up to last.
@@ -225,7 +229,15 @@ func (e *Exports) ExportPublish() ExportPublishHandler {
 			return ExportPublishOut{}, worker.Fatal(fmt.Errorf("export %s is not frozen with all of its pages written", job.SagaID))
 		}
 		return ExportPublishOut{SagaDecision: string(sagas.Completed)}, e.cfg.Sagas.Decide(ctx, tx, job.SagaID, sagas.Completed)
-	}, worker.Pivot(), worker.NotCompensable("the pivot: a published export expires"), e.retain())
+	}, worker.Pivot(), worker.NotCompensable("the pivot: a published export expires"), e.retain(), e.expect(1, 10*time.Millisecond))
+}
+
+// pagesOfEach is how many pages an export is expected to have.
+const pagesOfEach = 10
+
+// expect declares how often a step runs per export, and what one run costs (spec W10).
+func (e *Exports) expect(perExport float64, cost time.Duration) worker.Option {
+	return worker.Expect(e.cfg.PerSecond*perExport, cost)
 }
 
 func (e *Exports) retain() worker.Option { return worker.Retain(e.cfg.Retain) }
