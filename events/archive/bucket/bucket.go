@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"regexp"
 	"sort"
 
 	"gocloud.dev/blob"
@@ -82,8 +83,23 @@ func (b *Bucket) Read(ctx context.Context, name string) ([]byte, error) {
 	return nil, fmt.Errorf("read %s: %w", name, err)
 }
 
-// List gives the names that begin with prefix, sorted.
+// List gives the names that begin with prefix, sorted. In a folder, what others are just writing is not among them.
 func (b *Bucket) List(ctx context.Context, prefix string) ([]string, error) {
+	for n := 1; ; n++ {
+		names, err := b.list(ctx, prefix)
+		if err == nil || n == mostLists || gcerrors.Code(err) != gcerrors.NotFound {
+			return names, err
+		}
+	}
+}
+
+// mostLists bounds how often a listing begins anew: of a folder it fails when a file goes just then, as unfinished ones do.
+const mostLists = 10
+
+// unfinished is how the driver of folders calls a file until it is whole.
+var unfinished = regexp.MustCompile(`\.[0-9a-f]+\.tmp$`) //nolint:gochecknoglobals // compiled once
+
+func (b *Bucket) list(ctx context.Context, prefix string) ([]string, error) {
 	var names []string
 	for it := b.b.List(&blob.ListOptions{Prefix: prefix}); ; {
 		o, err := it.Next(ctx)
@@ -94,7 +110,9 @@ func (b *Bucket) List(ctx context.Context, prefix string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", prefix, err)
 		}
-		names = append(names, o.Key)
+		if !unfinished.MatchString(o.Key) {
+			names = append(names, o.Key)
+		}
 	}
 }
 

@@ -3,9 +3,13 @@ package bucket_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/johannesboyne/gofakes3"
@@ -69,6 +73,52 @@ func TestBucket_E9_EveryFormOfURL(t *testing.T) {
 				t.Errorf("list %v, %v", names, err)
 			}
 		})
+	}
+}
+
+// Who lists a folder while others write to it sees whole objects only, and nothing of a writer that was killed.
+func TestBucket_E9_ListsWholeObjects(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b, err := bucket.Open(t.Context(), "file://"+dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close() //nolint:errcheck // the end
+	if err := os.WriteFile(filepath.Join(dir, "part-0.187d1b0f6c2a9e00.tmp"), []byte("ha"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var writers sync.WaitGroup
+	content := bytes.Repeat([]byte("x"), 1000)
+	for range 4 {
+		writers.Go(func() {
+			for n := range 200 { // the same objects: three of four find them there
+				if err := b.Create(t.Context(), fmt.Sprintf("part-%d", n), content); err != nil && !errors.Is(err, archive.ErrExists) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { writers.Wait(); close(done) }()
+	for busy := true; busy; {
+		select {
+		case <-done:
+			busy = false
+		default:
+		}
+		names, err := b.List(t.Context(), "part-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !busy && len(names) != 200 {
+			t.Errorf("%d objects, want 200", len(names))
+		}
+		for _, name := range names {
+			if strings.Contains(name, ".") {
+				t.Fatalf("listed %s, which is no object", name)
+			}
+		}
 	}
 }
 
