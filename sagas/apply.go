@@ -3,7 +3,6 @@ package sagas
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -42,20 +41,20 @@ func (s *Sagas) Apply(ctx context.Context, tx *outbox.Tx, m events.Received) err
 		}
 	}
 	var (
-		phase, step, state, segment, partial string
-		final                                []byte
-		finished                             *time.Time
-		retention                            time.Duration
+		phase, step, state, segment string
+		final, sum                  []byte
+		finished                    *time.Time
+		retention                   time.Duration
 	)
 	switch m.MessageType {
 	case EventStarted:
 	case EventStepCompleted:
-		step, segment, partial = p.Step, p.Segment, string(p.Partial)
+		step, segment = p.Step, p.Segment
 		if p.Pivot {
 			phase = "forward"
 		}
 	case EventStepFailed:
-		segment, partial, phase = p.Segment, string(p.Partial), "failed"
+		segment, phase = p.Segment, "failed"
 	case EventCompensating, EventCompensated:
 		phase = stepCompensation
 	case EventParked:
@@ -65,19 +64,26 @@ func (s *Sagas) Apply(ctx context.Context, tx *outbox.Tx, m events.Received) err
 		if len(final) == 0 || finished == nil {
 			return outcome.Fatalf(outcome.ReasonInput, "data of %s: final and finishedAt must be there", m.MessageType)
 		}
-		retention = s.retention(p.SagaType)
+		digest := sha256.Sum256(final)
+		sum, retention = digest[:], s.retention(p.SagaType)
 	default:
 		return outcome.Fatalf(outcome.ReasonInput, "message type %s is not a saga event this version knows", m.MessageType)
 	}
-	if partial == "" {
-		partial = "null"
+	partial, err := "null", error(nil)
+	if segment != "" {
+		if partial, err = s.restJSON(p.SagaID, partialOf(segment), p.Partial); err != nil {
+			return err
+		}
+	}
+	if final, err = s.restFinal(p.SagaID, final); err != nil {
+		return err
 	}
 	var (
 		polls   int64
 		started time.Time
 		key     string
 	)
-	err := tx.QueryRow(ctx, s.rec.progress, p.SagaID, m.MessageID, m.Metadata.Sequence, phase, step, segment, partial, state, final, finished, retention).Scan(&polls, &started, &key)
+	err = tx.QueryRow(ctx, s.rec.progress, p.SagaID, m.MessageID, m.Metadata.Sequence, phase, step, segment, partial, state, final, finished, retention, sum).Scan(&polls, &started, &key)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil // the record is past this already
 	}
@@ -119,12 +125,9 @@ func (s *Sagas) insertRecord(ctx context.Context, tx *outbox.Tx, m events.Receiv
 		return fmt.Errorf("key of %s: %w", p.SagaID, err)
 	}
 	r := p.Record
-	partial, err := json.Marshal(orEmpty(r.Partial))
-	if err != nil {
-		return err
-	}
-	o, err := json.Marshal(origin{CorrelationID: m.Metadata.CorrelationID, Actor: m.Actor})
-	if err != nil {
+	partial, partialErr := s.restPartial(p.SagaID, r.Partial)
+	o, originErr := s.restJSON(p.SagaID, placeOrigin, origin{CorrelationID: m.Metadata.CorrelationID, Actor: m.Actor})
+	if err := errors.Join(partialErr, originErr); err != nil {
 		return err
 	}
 	steps := r.Steps
@@ -132,7 +135,7 @@ func (s *Sagas) insertRecord(ctx context.Context, tx *outbox.Tx, m events.Receiv
 		steps = []string{}
 	}
 	if _, err := tx.Exec(ctx, s.rec.insertRecord, p.SagaID, p.Tenant, p.SagaType, r.Key, internalKey(r.Key, r.Attempt), r.Attempt, r.BusinessKey,
-		`{}`, string(o), steps, string(partial), r.StartedAt, r.TimeoutAt, r.EstimatedAt); err != nil {
+		`{}`, o, steps, partial, r.StartedAt, r.TimeoutAt, r.EstimatedAt); err != nil {
 		return fmt.Errorf("record %s: %w", p.SagaID, err)
 	}
 	return nil

@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 )
 
-// Archive is the object store that records go to when their retention ends. Safe for concurrent use.
+// Archive is the object store that records go to when their retention ends. Safe for concurrent use. An object has one JSON line
+// for each record, its contents as they rested: encrypted where [Config.Keys] were given. Keep a copy of a key as long as objects
+// that were written under it.
 type Archive interface {
 	// Put stores content under name, durably when it returns nil. Putting the same again changes nothing; names are made
 	// from the content, so one name never gets two contents.

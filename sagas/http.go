@@ -180,7 +180,7 @@ func (a *api) find(w http.ResponseWriter, r request) (rec record, ok bool) {
 // found has answered when it is false.
 func (a *api) found(w http.ResponseWriter, r request, rec record, err error) bool {
 	switch {
-	case errors.Is(err, errNoRecord) || err == nil && rec.Tenant != r.principal.Tenant:
+	case errors.Is(err, errNoRecord) || rec.ID != "" && rec.Tenant != r.principal.Tenant: // also when the record cannot be opened
 		a.refuse(w, http.StatusNotFound, problemNotFound, "There is no such operation", "")
 		return false
 	case err != nil:

@@ -71,13 +71,13 @@ func (s *Sagas) look(ctx context.Context, id, tenant string) (record, polled, er
 	}
 	if !found {
 		rec, err := s.readOperation(ctx, id) // what is left of one that was deleted
-		if err == nil && rec.Tenant != tenant {
+		if rec.ID != "" && rec.Tenant != tenant {
 			err = errNoRecord
 		}
 		return rec, tooFast, err
 	}
-	if l.rec.terminal() {
-		return l.rec, polled{}, nil
+	if l.rec, err = s.open(l.rec); err != nil || l.rec.terminal() {
+		return l.rec, polled{}, err
 	}
 	if !first {
 		l.polled = tooFast

@@ -13,7 +13,8 @@ import (
 	"github.com/vitrip/journeyman/internal/crash"
 )
 
-// record is one attempt as the record store knows it: what a partner may see.
+// record is one attempt as the record store knows it: what a partner may see. Plan, Origin, Partial and Final are empty until
+// [Sagas.open].
 type record struct {
 	ID, Tenant, Type, Key, InternalKey string
 	Attempt                            int
@@ -35,21 +36,17 @@ type record struct {
 	StartState                         string
 	Now                                time.Time // the store's clock when it was read
 	Fingerprint                        []byte    // of the key; only when read by key
+	rest                               *resting  // nil once it was opened
 }
 
-// scanRecord reads the columns of a record, and then more.
+// scanRecord reads the columns of a record, and then more. Its contents are left as they rest: one that cannot be opened must
+// not be in the way of others that are read with it.
 func scanRecord(row pgx.Row, more ...any) (record, error) {
-	var (
-		r                     record
-		plan, origin, partial []byte
-	)
-	err := row.Scan(append([]any{&r.ID, &r.Tenant, &r.Type, &r.Key, &r.InternalKey, &r.Attempt, &r.Previous, &r.Next, &r.BusinessKey, &plan, &origin,
+	r := record{rest: &resting{}}
+	err := row.Scan(append([]any{&r.ID, &r.Tenant, &r.Type, &r.Key, &r.InternalKey, &r.Attempt, &r.Previous, &r.Next, &r.BusinessKey, &r.rest.plan, &r.rest.origin,
 		&r.State, &r.StartedAt, &r.TimeoutAt, &r.EstimatedAt, &r.FinishedAt, &r.Gone, &r.LastProgressEventID, &r.Sequence,
-		&r.Phase, &r.Steps, &r.Completed, &partial, &r.Final, &r.Polls, &r.StartState, &r.Now, &r.Fingerprint}, more...)...)
-	if err != nil {
-		return r, err
-	}
-	return r, errors.Join(json.Unmarshal(plan, &r.Plan), json.Unmarshal(origin, &r.Origin), json.Unmarshal(partial, &r.Partial))
+		&r.Phase, &r.Steps, &r.Completed, &r.rest.partial, &r.rest.final, &r.Polls, &r.StartState, &r.Now, &r.Fingerprint}, more...)...)
+	return r, err
 }
 
 func (r record) terminal() bool { return r.State != stateInProgress }
@@ -100,6 +97,9 @@ var errNoRecord = errors.New("no such record")
 func (s *Sagas) readKey(ctx context.Context, tenant, typ, key string) (record, error) {
 	for range 2 {
 		r, err := scanRecord(s.cfg.Records.QueryRow(ctx, s.rec.read, tenant, typ, key))
+		if err == nil {
+			return s.open(r)
+		}
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return r, err
 		}
@@ -114,6 +114,9 @@ func (s *Sagas) readKey(ctx context.Context, tenant, typ, key string) (record, e
 
 func (s *Sagas) readOperation(ctx context.Context, operationID string) (record, error) {
 	r, err := scanRecord(s.cfg.Records.QueryRow(ctx, s.rec.readByID, operationID))
+	if err == nil {
+		return s.open(r)
+	}
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return r, err
 	}
@@ -139,7 +142,7 @@ const startGrace = 2 * time.Second
 // claim makes key and record in one statement. made is false when the key was there; then nothing is written.
 func (s *Sagas) claim(ctx context.Context, t *Type, tenant, key string, print []byte, plan Plan, o origin) (id string, made bool, err error) {
 	id = OperationID(tenant, t.Name, key, 1)
-	args, err := recordArgs(t, plan, o.withDefaults(id))
+	args, err := s.recordArgs(id, t, plan, o.withDefaults(id))
 	if err != nil {
 		return id, false, err
 	}
@@ -156,7 +159,7 @@ func (s *Sagas) claim(ctx context.Context, t *Type, tenant, key string, print []
 // retry starts the attempt after old, provided that old is still the key's attempt and ended failed or expired (spec I7).
 func (s *Sagas) retry(ctx context.Context, t *Type, old record, plan Plan, o origin) (made bool, err error) {
 	id := OperationID(old.Tenant, old.Type, old.Key, old.Attempt+1)
-	args, err := recordArgs(t, plan, o.withDefaults(id))
+	args, err := s.recordArgs(id, t, plan, o.withDefaults(id))
 	if err != nil {
 		return false, err
 	}
@@ -172,30 +175,28 @@ func (s *Sagas) retry(ctx context.Context, t *Type, old record, plan Plan, o ori
 }
 
 // recordArgs are the parameters $6 to $13 of claim and retry.
-func recordArgs(t *Type, plan Plan, o origin) ([]any, error) {
-	planText, err := json.Marshal(plan)
-	if err != nil {
+func (s *Sagas) recordArgs(id string, t *Type, plan Plan, o origin) ([]any, error) {
+	planText, planErr := s.restJSON(id, placePlan, plan)
+	originText, originErr := s.restJSON(id, placeOrigin, o)
+	partialText, partialErr := s.restPartial(id, plan.Partial)
+	if err := errors.Join(planErr, originErr, partialErr); err != nil {
 		return nil, fmt.Errorf("plan of %s: %w", t.Name, err)
-	}
-	originText, err := json.Marshal(o)
-	if err != nil {
-		return nil, err
-	}
-	partialText, err := json.Marshal(orEmpty(plan.Partial))
-	if err != nil {
-		return nil, fmt.Errorf("plan of %s: partial: %w", t.Name, err)
 	}
 	steps := t.steps(plan)
 	if steps == nil {
 		steps = []string{}
 	}
-	return []any{plan.BusinessKey, string(planText), string(originText), t.Timeout, t.Estimate, steps, string(partialText), startGrace}, nil
+	return []any{plan.BusinessKey, planText, originText, t.Timeout, t.Estimate, steps, partialText, startGrace}, nil
 }
 
 // begin is the way from a 202 in the record store to the start in the domain database (spec Z6): the fast path,
 // and for each due record the sweep. Doing it twice does nothing.
 func (s *Sagas) begin(ctx context.Context, r record) error {
-	if err := s.start(ctx, r.attempt()); err != nil {
+	r, err := s.open(r)
+	if err == nil {
+		err = s.start(ctx, r.attempt())
+	}
+	if err != nil {
 		_, markErr := s.cfg.Records.Exec(context.WithoutCancel(ctx), s.rec.startFailed, r.ID, err.Error())
 		return errors.Join(err, markErr)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/seal"
 	"github.com/vitrip/journeyman/internal/postgres"
 	"github.com/vitrip/journeyman/worker"
 )
@@ -27,6 +28,14 @@ type Config struct {
 
 	Schema       string // in Domain; "" = "journeyman"
 	RecordSchema string // in Records; "" = DefaultRecordSchema. It must differ from Schema
+
+	// Keys encrypt the contents of records where they rest (spec E4): plan, origin, partial results, final answer, in the record
+	// store and in the archive. nil = they rest in the clear. Set it when the catalog encrypts class saga, in all processes that
+	// answer for, start or move these records: one without the key answers 503. Records that rest in the clear are still read.
+	Keys seal.Keys
+	// KeysOpenOnly lets new contents rest in the clear although there are keys, which open what is encrypted: while not all
+	// processes have keys yet, and after encryption was given up.
+	KeysOpenOnly bool
 
 	Stager   Stager   // *outbox.Stager
 	Commands Commands // *zeebe.Queue of the cluster

@@ -131,8 +131,8 @@ func renderDomain(schema, seq string) domainSQL {
 		overdue: r(`WITH d AS (SELECT o.id FROM {{schema}}.saga o WHERE o.closed_at IS NULL AND o.begun_at < {{schema}}.now() - $1::interval
 				AND coalesce(o.checked_at, o.begun_at) <= {{schema}}.now() - least($1::interval, interval '30 s') ORDER BY o.checked_at NULLS FIRST LIMIT $2 FOR UPDATE SKIP LOCKED)
 			UPDATE {{schema}}.saga s SET checked_at = {{schema}}.now() FROM d WHERE s.id = d.id RETURNING ` + sagaColumns),
-		// By business key: the log by the index of each day that is over and by time of today, the outbox by shard.
-		timeline: r(`SELECT e.event_id::text, e.type, e.occurred_at, e.seq, e.operation_id, convert_from(e.body, 'UTF8')::jsonb -> 'data', e.published FROM (
+		// Of bodies that are encrypted or in another format only what is in the row is shown. By business key: the log by the index of each day that is over and by time of today, the outbox by shard.
+		timeline: r(`SELECT e.event_id::text, e.type, e.occurred_at, e.seq, e.operation_id, CASE WHEN substring(e.body FROM 1 FOR 1) = '{' THEN convert_from(e.body, 'UTF8')::jsonb -> 'data' END, e.published FROM (
 				SELECT event_id, type, occurred_at, seq, operation_id, body, true AS published FROM {{schema}}.event_log WHERE business_key = $1 AND logged_at >= $2
 				UNION ALL SELECT event_id, type, occurred_at, seq, operation_id, body, false FROM {{schema}}.outbox WHERE business_key = $1 AND shard = $4
 				UNION ALL SELECT event_id, type, occurred_at, seq, operation_id, body, false FROM {{schema}}.outbox_parked WHERE business_key = $1) e
@@ -200,12 +200,13 @@ func renderRecords(schema string) recordSQL {
 		insertKey: r(`INSERT INTO {{schema}}.record_key (tenant, type, key, fingerprint, attempt, operation_id) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`),
 		insertRecord: r(newRecord + ` SELECT $1, ($12::timestamptz AT TIME ZONE 'UTC')::date, $2, $3, $4, $5, $6, NULL, $7, $8, $9, 'in_progress', $12, $13, $14, $10, $11, 'started', $12
 			WHERE EXISTS (SELECT 1 FROM {{schema}}.record_key k WHERE k.operation_id = $1 AND k.deleted_at IS NULL) ON CONFLICT DO NOTHING`),
-		// Only forward in sequence and never out of a final state.
+		// Only forward in sequence and never out of a final state. The digest is that of the clear answer, however it rests.
 		progress: r(`UPDATE {{schema}}.record SET last_progress_event_id = $2, sequence = $3, start_state = 'started',
 				phase = CASE WHEN $4 = '' THEN phase WHEN $4 = 'failed' THEN CASE WHEN phase = 'forward' THEN 'manual' ELSE phase END ELSE $4 END,
 				completed = CASE WHEN $5 = '' OR $5 = ANY (completed) THEN completed ELSE completed || $5::text END,
 				partial = CASE WHEN $6 = '' THEN partial ELSE partial || jsonb_build_object($6::text, $7::jsonb) END,
-				state = CASE WHEN $8 = '' THEN state ELSE $8 END, final = coalesce(final, $9), finished_at = coalesce(finished_at, $10), expires_at = coalesce(expires_at, $10 + $11::interval)
+				state = CASE WHEN $8 = '' THEN state ELSE $8 END, final = coalesce(final, $9), finished_at = coalesce(finished_at, $10), expires_at = coalesce(expires_at, $10 + $11::interval),
+				result_sha256 = coalesce(result_sha256, $12)
 			WHERE operation_id = $1 AND state = 'in_progress' AND $3 > sequence RETURNING polls, started_at, key`),
 		polls: r(`UPDATE {{schema}}.record r SET polls = r.polls + p.polls, polling_violations = r.polling_violations + p.violations
 			FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS p (operation_id, polls, violations) WHERE r.operation_id = p.operation_id`),
@@ -232,10 +233,11 @@ func renderRecords(schema string) recordSQL {
 		// What is left of a record that was deleted. Primary key; index record_key_operation.
 		tombstone:     r(`SELECT operation_id, fingerprint, deleted_at IS NOT NULL, tenant, type, key FROM {{schema}}.record_key WHERE tenant = $1 AND type = $2 AND key = $3`),
 		tombstoneByID: r(`SELECT operation_id, fingerprint, true, tenant, type, key FROM {{schema}}.record_key WHERE operation_id = $1 AND deleted_at IS NOT NULL`),
-		// Index record_expiry.
+		// Index record_expiry. Contents go as they rest.
 		archivable: r(`SELECT r.operation_id, to_char(r.expires_at AT TIME ZONE 'UTC', 'YYYY/MM'), ((to_jsonb(r) - 'final') || jsonb_build_object('final', encode(r.final, 'base64')))::text
 			FROM {{schema}}.record r WHERE r.archived_at IS NULL AND r.expires_at < (SELECT {{schema}}.now()) ORDER BY r.expires_at, r.operation_id LIMIT $1 FOR UPDATE SKIP LOCKED`),
-		archived: r(`UPDATE {{schema}}.record SET archived_at = {{schema}}.now(), archive = $2, result_sha256 = sha256(final), final = NULL, plan = '{}', origin = '{}', partial = '{}'
+		// Answers that came before their digest was taken with them are clear.
+		archived: r(`UPDATE {{schema}}.record SET archived_at = {{schema}}.now(), archive = $2, result_sha256 = coalesce(result_sha256, sha256(final)), final = NULL, plan = '{}', origin = '{}', partial = '{}'
 			WHERE operation_id = ANY ($1) AND archived_at IS NULL AND state <> 'in_progress'`),
 		// Index record_archived. The key stays as a tombstone, of money operations the hash and the business key too.
 		remove: r(`WITH d AS (SELECT r.operation_id, r.started_on FROM {{schema}}.record r WHERE r.archived_at IS NOT NULL AND r.finished_at < (SELECT {{schema}}.now()) - $1::interval

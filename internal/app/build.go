@@ -37,7 +37,7 @@ func (a *App) build() error {
 	}
 	a.sagas, err = sagas.New(sagas.Config{
 		Domain: a.cfg.Pool, Schema: a.cfg.Schema, RecordSchema: a.cfg.RecordSchema, Stager: a.stager, Commands: a.queue, Sender: fastPath{a},
-		Cluster: a.cfg.Cluster, Webhooks: told, Limits: a.cfg.Limits, Log: a.cfg.Log,
+		Keys: a.keys, KeysOpenOnly: !a.sealsRecords(), Cluster: a.cfg.Cluster, Webhooks: told, Limits: a.cfg.Limits, Log: a.cfg.Log,
 		BeginWithin: a.cfg.BeginWithin, UndoWithin: a.cfg.UndoWithin, ManualWithin: a.cfg.ManualWithin,
 		Undo: func(ctx context.Context, forwardOperationID, reason string) (worker.UndoResult, error) {
 			return a.worker.Runtime().Undo(ctx, forwardOperationID, reason)

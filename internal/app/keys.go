@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/vitrip/journeyman/events"
 	"github.com/vitrip/journeyman/sagas/jwtauth"
 )
 
@@ -26,6 +27,12 @@ func JWT(cfg jwtauth.Config, keysFile string) (*jwtauth.Verifier, error) {
 	cfg.KeysURL = strings.TrimSuffix(cfg.Issuer, "/") + "/keys-from-file" // never dialled
 	cfg.Client = &http.Client{Transport: fileKeys(keysFile)}
 	return jwtauth.New(cfg)
+}
+
+// sealsRecords says whether operation records rest encrypted, as the events do that move them. There are keys then:
+// [Messages] without them are refused.
+func (w writing) sealsRecords() bool {
+	return w.catalog.Encryption(events.ClassSaga) != events.EncryptNone
 }
 
 // fileKeys answers every request with the content of a file.

@@ -61,7 +61,8 @@ func NewOffice(cfg OfficeConfig) (*Office, error) {
 		ended = instanceEnded(cfg.Engine, cfg.Cluster)
 	}
 	s, err := sagas.New(sagas.Config{
-		Domain: cfg.Pool, Schema: cfg.Schema, RecordSchema: cfg.RecordSchema, Stager: stager, Commands: queue, Cluster: cfg.Cluster, InstanceEnded: ended, Log: cfg.Log,
+		Domain: cfg.Pool, Schema: cfg.Schema, RecordSchema: cfg.RecordSchema, Stager: stager, Commands: queue, Cluster: cfg.Cluster, InstanceEnded: ended,
+		Keys: w.keys, KeysOpenOnly: !w.sealsRecords(), Log: cfg.Log,
 	}, all...)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/vitrip/journeyman/events/webhook"
 	"github.com/vitrip/journeyman/events/work"
 	"github.com/vitrip/journeyman/outbox"
+	"github.com/vitrip/journeyman/sagas"
 )
 
 func newEventsKeys(s Streams) *cobra.Command {
@@ -114,13 +116,17 @@ func newEventsReseal(s Streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "reseal", Short: "Encrypt stored bodies anew with the current key", Args: cobra.NoArgs,
-		Long: `Reseal goes through outbox, parked messages, event log, ledger, inbox and webhooks and encrypts every body that is under an
+		Long: `Reseal goes through outbox, parked messages, event log, ledger, inbox, webhooks and operation records and encrypts every body that is under an
 older key with the current one, some hundred to a transaction, while everything runs. It may be stopped and run again. Hashes of the
-audit chains stay as they are. Give --record-schema "" when the records are in another database. It ends with 3 when bodies are left whose key is missing, or that are not as they were encrypted.
+audit chains stay as they are. Give --record-schema "" when the records are in another database, and --schema "" for
+that one. It ends with 3 when bodies are left whose key is missing, or that are not as they were encrypted.
 With --json it prints {"rows", "left": {"key id": bodies}, "changed"}.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := required(cmd, "dsn", "keys"); err != nil {
 				return err
+			}
+			if db.schema == "" && db.recordSchema == "" {
+				return exit(ExitUsage, errors.New("--schema and --record-schema are both empty, want one at least"))
 			}
 			keys, err := seal.OpenDir(dir)
 			if err != nil {
@@ -131,15 +137,17 @@ With --json it prints {"rows", "left": {"key id": bodies}, "changed"}.`,
 				return err
 			}
 			defer pool.Close()
-			tables := append(outbox.SealedTables(db.schema), inbox.SealedTables(db.schema)...)
-			tables = append(tables, work.SealedTables(db.schema)...)
+			var tables []seal.Table
+			if db.schema != "" {
+				tables = slices.Concat(outbox.SealedTables(db.schema), inbox.SealedTables(db.schema), work.SealedTables(db.schema))
+			}
 			if db.recordSchema != "" {
 				tables = append(tables, inbox.SealedTables(db.recordSchema)...)
-				hooks, err := there(cmd.Context(), pool, webhook.SealedTables(db.recordSchema))
+				more, err := there(cmd.Context(), pool, append(webhook.SealedTables(db.recordSchema), sagas.SealedTables(db.recordSchema)...))
 				if err != nil {
 					return exit(ExitMissing, err)
 				}
-				tables = append(tables, hooks...)
+				tables = append(tables, more...)
 			}
 			got, err := seal.Reseal(cmd.Context(), pool, keys, tables, func(table string, rows int64) {
 				if rows > 0 {
@@ -158,7 +166,7 @@ With --json it prints {"rows", "left": {"key id": bodies}, "changed"}.`,
 	return cmd
 }
 
-// there leaves out the tables that a database does not have: one without webhooks.
+// there leaves out the tables that a database does not have: one without webhooks or records.
 func there(ctx context.Context, pool *pgxpool.Pool, tables []seal.Table) (found []seal.Table, err error) {
 	for _, t := range tables {
 		var is bool

@@ -52,7 +52,7 @@ var may = map[string][]string{ //nolint:gochecknoglobals // a table
 	"events/replay":     {"events/archive", "events/inbox", "events/seal", "outbox", "events", "internal/postgres", "internal/crash"},
 	"events/deadletter": {"events/inbox", "events/seal", "outbox", "events", "internal/postgres", "internal/crash"},
 	"worker":            {"zeebe", "dedup", "outbox", "events", "outcome", "internal/crash", "internal/rule", "internal/postgres"},
-	"sagas":             {"worker", "events/inbox", "events/webhook", "zeebe", "dedup", "outbox", "events", "outcome", "bpmn", "internal/crash", "internal/rule", "internal/postgres"},
+	"sagas":             {"worker", "events/inbox", "events/seal", "events/webhook", "zeebe", "dedup", "outbox", "events", "outcome", "bpmn", "internal/crash", "internal/rule", "internal/postgres"},
 	"operator":          {"sagas", "worker", "zeebe", "zeebe/rest", "dedup", "outbox", "events", "events/inbox", "outcome", "bpmn", "internal/postgres"},
 	"engine/...":        {"bpmn", "bpmn/feel", "bpmn/isotime", "engine/..."},
 }
