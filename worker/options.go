@@ -113,7 +113,8 @@ func KeyIgnored() Option { return option(func(o *options) { o.keyIgnored = true 
 // case (path rule 11).
 func AskFor(d time.Duration) Option { return option(func(o *options) { o.askFor = d }) }
 
-// SLA bounds how long an operation may stay unknown or be extended, from its first attempt. Default 15 minutes.
+// SLA bounds how long an operation may stay unknown, from its first attempt, and until when a job's time-out is extended, from its receipt
+// (spec W10, W14). Default 15 minutes.
 func SLA(d time.Duration) Option { return option(func(o *options) { o.sla = d }) }
 
 // Backoff sets the waits between attempts of this handler, instead of the worker's.

@@ -37,10 +37,20 @@ func (h *held) extended() time.Time {
 	return h.since
 }
 
-func (h *held) extend(at time.Time) {
+// last is when the job's time-out may end at the latest: it is never extended past the SLA (spec W10).
+func (h *held) last() time.Time { return h.received.Add(h.sla) }
+
+// extensible reports whether the time-out ends before the last moment that it may.
+func (h *held) extensible(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.until, h.since = h.until.Add(at.Sub(h.since)), at
+	return h.until.Before(h.last()) && now.Before(h.last())
+}
+
+func (h *held) extend(at time.Time, timeout time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.until, h.since = at.Add(timeout), at
 }
 
 // margin is what must be left before the deadline for a FailJob to arrive in time.

@@ -236,7 +236,7 @@ func (w *Worker) extend(ctx context.Context) {
 		w.mu.Lock()
 		var due []*held
 		for h := range w.held {
-			if now.Sub(h.extended()) > w.cfg.JobTimeout/3 && now.Sub(h.received) < h.sla {
+			if now.Sub(h.extended()) > w.cfg.JobTimeout/3 && h.extensible(now) {
 				due = append(due, h)
 			}
 		}
@@ -244,10 +244,14 @@ func (w *Worker) extend(ctx context.Context) {
 		slices.SortFunc(due, func(a, b *held) int { return a.extended().Compare(b.extended()) })
 		for _, h := range due {
 			at := time.Now()
-			err := w.conn.UpdateJobTimeout(ctx, h.job.Key, w.cfg.JobTimeout)
+			timeout := min(w.cfg.JobTimeout, h.last().Sub(at))
+			if timeout <= 0 {
+				continue
+			}
+			err := w.conn.UpdateJobTimeout(ctx, h.job.Key, timeout)
 			switch {
 			case err == nil:
-				h.extend(at)
+				h.extend(at, timeout)
 			case ctx.Err() == nil:
 				w.cfg.Log.Debug().Err(err).Int64("job_key", h.job.Key).Msg("job not extended")
 			}
