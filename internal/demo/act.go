@@ -94,7 +94,8 @@ func (p *player) holds(ctx context.Context, b Booking, c condition) (bool, error
 		return ok, nil
 	case "element":
 		state, err := p.engine.ElementState(ctx, saga+":"+c.what)
-		return state == c.state, err
+		ended := state == "COMPLETED" || state == "TERMINATED"
+		return state == c.state || c.state == "ENDED" && ended, err
 	case "killed":
 		p.mu.Lock()
 		defer p.mu.Unlock()

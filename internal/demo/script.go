@@ -60,8 +60,11 @@ type Expect struct {
 
 var faults = []string{"refuse", "time_out_before", "time_out_after", "late", "land_late", "twice", "fail", "act_then_fail"} //nolint:gochecknoglobals // a constant list
 
+// elementStates are those of an element instance that an act may wait for; "ENDED" is COMPLETED or TERMINATED.
+var elementStates = []string{"COMPLETED", "TERMINATED", "ACTIVE", "ENDED"} //nolint:gochecknoglobals // a constant list
+
 // condition is one part of a parsed Act.When: "effect <segment>.<kind>", "call <segment>.<action>",
-// "event <type>", "element <step> <STATE>" or "killed <point>". Parts are joined by " and ".
+// "event <type>", "element <step> <STATE>", see elementStates, or "killed <point>". Parts are joined by " and ".
 type condition struct{ kind, what, state string }
 
 func parseConditions(s string) ([]condition, error) {
@@ -82,10 +85,10 @@ func parseCondition(s string) (condition, error) {
 	case len(f) == 2 && (f[0] == "effect" || f[0] == "call") && strings.Count(f[1], ".") == 1,
 		len(f) == 2 && (f[0] == "event" || f[0] == "killed"):
 		return condition{kind: f[0], what: f[1]}, nil
-	case len(f) == 3 && f[0] == "element" && (f[2] == "COMPLETED" || f[2] == "TERMINATED" || f[2] == "ACTIVE"):
+	case len(f) == 3 && f[0] == "element" && slices.Contains(elementStates, f[2]):
 		return condition{kind: f[0], what: f[1], state: f[2]}, nil
 	}
-	return condition{}, fmt.Errorf(`when %q: want "effect <segment>.<kind>", "call <segment>.<action>", "event <type>", "killed <point>" or "element <step> <COMPLETED|TERMINATED|ACTIVE>"`, s)
+	return condition{}, fmt.Errorf(`when %q: want "effect <segment>.<kind>", "call <segment>.<action>", "event <type>", "killed <point>" or "element <step> <%s>"`, s, strings.Join(elementStates, "|"))
 }
 
 // LoadScript reads every *.json of files, in the order of their names, and refuses what it does not understand.
