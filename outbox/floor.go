@@ -71,17 +71,12 @@ func (f *floors) of(list []int16, leases map[int16]lease) []int64 {
 	return ids
 }
 
-// scanned takes the rows of a scan of the shards in list. complete means that no limit cut it off, so that shards without rows are empty.
-func (f *floors) scanned(list []int16, rows []*staged, complete bool) {
-	seen := map[int16]bool{}
-	for i, row := range rows { // those of a shard come together
-		if i == 0 || row.shard != rows[i-1].shard {
-			seen[row.shard] = true
-			f.raise(row.shard, row.id-1)
-		}
-	}
+// scanned takes what a scan found in the shards of list. complete means that no limit cut it off, so that shards without rows are empty.
+func (f *floors) scanned(list []int16, in map[int16]found, complete bool) {
 	for _, s := range list {
-		if complete && !seen[s] {
+		if at := in[s]; at.rows > 0 {
+			f.raise(s, at.first-1)
+		} else if complete {
 			f.raise(s, f.decided)
 		}
 	}

@@ -147,8 +147,8 @@ func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) (
 	var top, xmin int64
 	b := &pgx.Batch{}
 	b.Queue(l.sql.horizon).QueryRow(func(row pgx.Row) error { return row.Scan(&token, &server.started, &top, &xmin) })
-	b.Queue(l.sql.scan, list, l.floors.of(list, leases), most, batch).Query(func(found pgx.Rows) (err error) {
-		rows, err = collect(found)
+	b.Queue(l.sql.scan, list, l.floors.of(list, leases), most, batch).Query(func(got pgx.Rows) (err error) {
+		rows, err = collect(got)
 		return err
 	})
 	if err := l.db.SendBatch(ctx, b).Close(); err != nil {
@@ -169,9 +169,12 @@ func (l *lane) scan(ctx context.Context, list []int16, leases map[int16]lease) (
 		l.weight += len(r.body)
 	}
 	l.weight /= max(len(rows), 1)
-	complete := len(rows) < batch
-	l.shares.scanned(list, most, rows, complete)
-	l.floors.scanned(list, rows, complete)
+	in, cut := inShards(rows), int16(-1)
+	if len(rows) == batch {
+		cut = rows[batch-1].shard
+	}
+	l.shares.scanned(list, most, in, cut)
+	l.floors.scanned(list, in, cut < 0)
 	return rows, true, nil
 }
 

@@ -31,42 +31,51 @@ func (s *shares) rows(list []int16, batch int) []int {
 	return most
 }
 
-// scanned takes the rows of a scan of the shards in list, which are in the order of that list, and within a shard in that of their ids,
-// with the numbers they were to have at most. complete means that the limit of all together cut nothing off.
-func (s *shares) scanned(list []int16, most []int, rows []*staged, complete bool) {
-	type found struct {
-		rows  int
-		first int64
-	}
-	of := map[int16]found{}
-	var ids []int64
-	for i, r := range rows {
-		f := of[r.shard]
-		if i == 0 || r.shard != rows[i-1].shard {
-			f.first = r.id
-			ids = append(ids, r.id)
+// found is what a scan found in one shard.
+type found struct {
+	rows  int
+	first int64 // id of the first of them
+}
+
+// inShards counts rows by shard; they are in the order of their ids within each.
+func inShards(rows []*staged) map[int16]found {
+	in := map[int16]found{}
+	for _, r := range rows {
+		at := in[r.shard]
+		if at.rows == 0 {
+			at.first = r.id
 		}
-		f.rows++
-		of[r.shard] = f
+		at.rows++
+		in[r.shard] = at
+	}
+	return in
+}
+
+// scanned takes what a scan found in the shards of list, with the numbers they were to have at most. cut is the last shard that rows came
+// from when the limit of all together cut it and those behind it off, else -1.
+func (s *shares) scanned(list []int16, most []int, in map[int16]found, cut int16) {
+	ids := make([]int64, 0, len(in))
+	for _, at := range in {
+		ids = append(ids, at.first)
 	}
 	slices.Sort(ids)
 	if s.rest = 0; s.of == nil {
 		s.of = map[int16]int{}
 	}
 	for i, shard := range list {
-		f, share := of[shard], s.of[shard]
-		switch cut := !complete && (f.rows == 0 || shard == rows[len(rows)-1].shard); {
-		case f.rows < most[i] && !cut:
-			delete(s.of, shard)
-			s.rest += f.rows
+		at, share := in[shard], s.of[shard]
+		switch {
+		case at.rows < most[i] && cut >= 0 && (at.rows == 0 || shard == cut):
 			continue
-		case f.rows < most[i]:
+		case at.rows < most[i]:
+			delete(s.of, shard)
+			s.rest += at.rows
 			continue
 		case share == 0:
 			share = evenShare
-		case f.first < ids[len(ids)/2]:
+		case at.first < ids[len(ids)/2]:
 			share += share / 8
-		case f.first > ids[len(ids)/2]:
+		case at.first > ids[len(ids)/2]:
 			share -= share / 8
 		}
 		s.of[shard] = min(max(share, leastShare), mostShare)

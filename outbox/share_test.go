@@ -21,7 +21,11 @@ func (b backlog) pass(s *shares, list []int16, batch int) (seen map[int16]int) {
 		}
 		b[shard], seen[shard] = b[shard][n:], n
 	}
-	s.scanned(list, most, rows, len(rows) < batch)
+	cut := int16(-1)
+	if len(rows) == batch {
+		cut = rows[batch-1].shard
+	}
+	s.scanned(list, most, inShards(rows), cut)
 	return seen
 }
 
