@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/vitrip/journeyman/events"
@@ -58,29 +57,6 @@ func (a acking) Publish(ctx context.Context, records []events.Record) []error {
 	return errs
 }
 
-// crashBackend kills a server process and waits until the server has recovered.
-func crashBackend(f *fixture, server *postgres.Cluster) {
-	f.Helper()
-	conn, err := pgx.Connect(f.ctx, server.DSN)
-	if err != nil {
-		f.Error(err)
-		return
-	}
-	defer conn.Close(f.ctx) //nolint:errcheck // it is dead
-	if err := server.CrashBackend(conn.PgConn().PID()); err != nil {
-		f.Error(err)
-		return
-	}
-	for conn.Ping(f.ctx) == nil { // the server has not noticed yet
-	}
-	for f.ctx.Err() == nil {
-		if again, err := pgx.Connect(f.ctx, server.DSN); err == nil {
-			again.Close(f.ctx) //nolint:errcheck,gosec // it was only a look
-			return
-		}
-	}
-}
-
 // The database server is killed after the broker's acknowledgement: before the relay's delete, and after its commit, which does not
 // wait for the disk, so that it is undone by the crash; once as a whole, once by a server process, whereupon it recovers without having
 // been started anew. Each time the rows are there again after the recovery and the same relay publishes them again under their ids:
@@ -106,7 +82,9 @@ func TestRelay_DatabaseKilledBehindTheAcknowledgement(t *testing.T) {
 				}
 				killed.Add(1)
 				if place == "deleted by a server that goes on" {
-					crashBackend(f, server)
+					if err := server.CrashBackend(f.ctx); err != nil {
+						t.Error(err)
+					}
 					return
 				}
 				if err := server.Crash(); err != nil {

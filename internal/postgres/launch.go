@@ -145,17 +145,24 @@ func (c *Cluster) Crash() error {
 	return nil
 }
 
-// CrashBackend kills the process that serves a connection, its [pgconn.PgConn.PID] given, as the kernel does when memory runs out. The server
-// ends all other connections, recovers as after a crash and goes on under its own PID.
-func (c *Cluster) CrashBackend(pid uint32) error {
-	p, err := os.FindProcess(int(pid))
+// CrashBackend kills a process that serves a connection, as the kernel does when memory runs out, and waits until the server answers
+// again: it ends all other connections, recovers as after a crash and goes on under its own PID.
+func (c *Cluster) CrashBackend(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, c.DSN)
+	if err != nil {
+		return fmt.Errorf("kill a server process of postgres: %w", err)
+	}
+	defer conn.Close(ctx) //nolint:errcheck // it is dead
+	p, err := os.FindProcess(int(conn.PgConn().PID()))
 	if err == nil {
 		err = p.Kill()
 	}
 	if err != nil {
 		return fmt.Errorf("kill a server process of postgres: %w", err)
 	}
-	return nil
+	for conn.Ping(ctx) == nil { // the process is not gone yet
+	}
+	return c.await(ctx)
 }
 
 // Restart starts a server that crashed and waits until it has recovered and answers. When ctx ends first the cluster is stopped.
