@@ -182,15 +182,6 @@ func shapes(t *testing.T, f func(t *testing.T, s *site, d *clerk, pollOnly bool)
 	}
 }
 
-func (s *site) createLarge(key, vars string) int64 {
-	s.t.Helper()
-	i, err := s.conn.CreateInstance(s.ctx, "large", fmt.Sprintf(`{"key":%q,%s}`, key, vars))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return i.ProcessInstanceKey
-}
-
 // TestBadInput: everything a job or a handler can get wrong, by stream and by poll, for handlers of each shape. Each bad job has its
 // documented end, recorded as its class says and without an effect, and takes no other down; the stream stays the one that was opened first.
 func TestBadInput(t *testing.T) {
@@ -253,7 +244,7 @@ func TestBadInput(t *testing.T) {
 		}
 		keys := map[string]int64{}
 		for _, c := range cases {
-			keys[c.key] = s.createLarge(c.key, c.vars)
+			keys[c.key] = s.createOf("large", c.key, c.vars)
 		}
 		for _, c := range cases {
 			if c.want == "" {
@@ -269,11 +260,11 @@ func TestBadInput(t *testing.T) {
 		d.mu.Lock()
 		before := d.said["ok1:reserve"] // a batch may have run it once before its jobs ran singly
 		d.mu.Unlock()
-		in := s.incident(s.createLarge("ok1", stayCorrelation+`,"room":"other","nights":2`))
+		in := s.incident(s.createOf("large", "ok1", stayCorrelation+`,"room":"other","nights":2`))
 		if !strings.Contains(in.ErrorMessage, "operation ok1:reserve was run before with another input: fingerprint") || strings.Contains(in.ErrorMessage, "other\"") {
 			t.Errorf("conflict: incident %q", in.ErrorMessage)
 		}
-		s.instanceIs(s.createLarge("last", stayVars), "COMPLETED")
+		s.instanceIs(s.createOf("large", "last", stayVars), "COMPLETED")
 		if n := p.opens.Load(); !pollOnly && n != 1 || pollOnly && n != 0 {
 			t.Errorf("%d streams opened", n)
 		}
@@ -354,7 +345,7 @@ func TestBadInput_racers(t *testing.T) {
 		}
 		var keys []int64
 		for range racers {
-			keys = append(keys, s.create0("race", stayVars))
+			keys = append(keys, s.createOf("one", "race", stayVars))
 		}
 		for _, k := range keys {
 			s.instanceIs(k, "COMPLETED")

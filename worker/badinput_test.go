@@ -26,9 +26,10 @@ import (
 	"github.com/vitrip/journeyman/zeebe"
 )
 
-func (s *site) create0(key, vars string) int64 {
+// createOf starts an instance of a process with these variables beside its key.
+func (s *site) createOf(process, key, vars string) int64 {
 	s.t.Helper()
-	i, err := s.conn.CreateInstance(s.ctx, "one", fmt.Sprintf(`{"key":%q,%s}`, key, vars))
+	i, err := s.conn.CreateInstance(s.ctx, process, fmt.Sprintf(`{"key":%q,%s}`, key, vars))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -228,7 +229,7 @@ func TestClocksApart(t *testing.T) {
 			}, worker.NoEffect(), worker.KeyValidFor(time.Hour)))
 			quick := outcome.Backoff{Min: 10 * time.Millisecond, Max: 50 * time.Millisecond, Factor: 2}
 			s.run(mux, worker.Config{MaxJobsActive: 8, Concurrency: 2, PollWait: time.Second, Backoff: quick, UnknownBackoff: quick, Elements: s.rest})
-			k := s.create0("a", stayVars)
+			k := s.createOf("one", "a", stayVars)
 			s.instanceIs(k, "COMPLETED")
 			if tries.Load() != 3 {
 				t.Errorf("%d calls, want 3", tries.Load())

@@ -138,7 +138,7 @@ func TestWorker_sockets(t *testing.T) {
 		}
 		return up == types
 	})
-	s.instanceIs(s.create0("a", stayVars), "COMPLETED")
+	s.instanceIs(s.createOf("one", "a", stayVars), "COMPLETED")
 	if n := sockets.Load(); n > 2 {
 		t.Errorf("%d sockets for %d job types, want at most 2", n, types)
 	}

@@ -42,18 +42,45 @@ func Transport(t *testing.T, open func(t *testing.T) Broker) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := open(t)
-			if b.Settle == 0 {
-				b.Settle = 30 * time.Second
-			}
-			if b.Replication == 0 {
-				b.Replication = 1
-			}
-			ctx, cancel := context.WithTimeout(context.Background(), b.Settle)
-			defer cancel()
-			test(&suite{T: t, Broker: b, ctx: ctx})
+			with(t, open(t), test)
 		})
 	}
+}
+
+// RoundTrip makes topic, publishes two records of a key, and fetches and commits them in order: for transports that are set up in some
+// special way, beside [Transport], which shows the rest.
+func RoundTrip(t *testing.T, b Broker, topic string) {
+	t.Helper()
+	with(t, b, func(s *suite) {
+		s.Helper()
+		s.topic(topic, 1)
+		s.publish(record(topic, "k", "1"), record(topic, "k", "2"))
+		c := s.join("g", topic)
+		defer c.Close() //nolint:errcheck // the fetches are the test
+		for _, want := range []string{"1", "2"} {
+			d := s.fetch(c, 1)[0]
+			if string(d.Body) != want {
+				s.Fatalf("got %q, want %q", d.Body, want)
+			}
+			if err := c.Commit(s.ctx, d); err != nil {
+				s.Fatal(err)
+			}
+		}
+	})
+}
+
+// with runs a test on a broker, within the time that it may take.
+func with(t *testing.T, b Broker, test func(*suite)) {
+	t.Helper()
+	if b.Settle == 0 {
+		b.Settle = 30 * time.Second
+	}
+	if b.Replication == 0 {
+		b.Replication = 1
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), b.Settle)
+	defer cancel()
+	test(&suite{T: t, Broker: b, ctx: ctx})
 }
 
 type suite struct {

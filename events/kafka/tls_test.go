@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/eventstest"
 	"github.com/vitrip/journeyman/events/kafka"
 	"github.com/vitrip/journeyman/internal/testca"
 )
@@ -21,30 +22,7 @@ const overTLS = "t.a.done.v1"
 // passes makes a topic, publishes and fetches in order.
 func passes(t *testing.T, c *kafka.Client) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if err := c.EnsureTopics(ctx, 1, events.TopicSpec{Name: overTLS, Partitions: 1}); err != nil {
-		t.Fatal(err)
-	}
-	for i, err := range c.Publish(ctx, []events.Record{{Topic: overTLS, Key: "k", Body: []byte("1")}, {Topic: overTLS, Key: "k", Body: []byte("2")}}) {
-		if err != nil {
-			t.Fatalf("record %d: %v", i, err)
-		}
-	}
-	consumer, err := c.Subscribe(ctx, "g", overTLS)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer consumer.Close()
-	for _, want := range []string{"1", "2"} {
-		d, err := consumer.Fetch(ctx)
-		if err != nil || string(d.Body) != want {
-			t.Fatalf("got %q, %v; want %q", d.Body, err, want)
-		}
-		if err := consumer.Commit(ctx, d); err != nil {
-			t.Fatal(err)
-		}
-	}
+	eventstest.RoundTrip(t, eventstest.Broker{Publisher: c, Subscriber: c, Admin: c}, overTLS)
 }
 
 // Publisher, consumer and admin speak TLS with a cluster that takes nothing else.

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/vitrip/journeyman/events"
+	"github.com/vitrip/journeyman/events/eventstest"
 	"github.com/vitrip/journeyman/events/nats"
 	"github.com/vitrip/journeyman/internal/natstest"
 	"github.com/vitrip/journeyman/internal/testca"
@@ -34,29 +35,7 @@ func connect(t *testing.T, cfg nats.Config) *nats.Client {
 // passes makes a topic, publishes and fetches in order.
 func passes(t *testing.T, c *nats.Client) {
 	t.Helper()
-	ctx := within(t)
-	if err := c.EnsureTopics(ctx, 1, events.TopicSpec{Name: topic, Partitions: 1}); err != nil {
-		t.Fatal(err)
-	}
-	for i, err := range c.Publish(ctx, []events.Record{{Topic: topic, Key: "k", Body: []byte("1")}, {Topic: topic, Key: "k", Body: []byte("2")}}) {
-		if err != nil {
-			t.Fatalf("record %d: %v", i, err)
-		}
-	}
-	consumer, err := c.Subscribe(ctx, "g", topic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer consumer.Close()
-	for _, want := range []string{"1", "2"} {
-		d, err := consumer.Fetch(ctx)
-		if err != nil || string(d.Body) != want {
-			t.Fatalf("got %q, %v; want %q", d.Body, err, want)
-		}
-		if err := consumer.Commit(ctx, d); err != nil {
-			t.Fatal(err)
-		}
-	}
+	eventstest.RoundTrip(t, eventstest.Broker{Publisher: c, Subscriber: c, Admin: c}, topic)
 }
 
 // Publisher, consumer and admin speak TLS with a server that takes nothing else.

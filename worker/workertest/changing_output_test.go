@@ -16,7 +16,7 @@ import (
 func TestChanging_newCode(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, model(""))
-	h.served(forward[first](h, "old", "room.reserve", "room.cancel"))
+	h.served(room[first](h, "old"))
 	p := h.waiting()
 	h.build(refuses("FULL"))
 	p.WantIncident("reserve", "FULL")
@@ -32,7 +32,7 @@ func TestChanging_newCode_repeat(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, model(""))
 	p := h.create(nil)
-	h.leave(forward[first](h, "old", "room.reserve", "room.cancel"))
+	h.leave(room[first](h, "old"))
 	h.build(refuses("FULL"))
 	p.WantActive("wait").WantVariable("room", "old").WantNoIncidents()
 }
@@ -52,7 +52,7 @@ func TestChanging_codeGone(t *testing.T) {
 	h := newHouse(t, model(catchFull))
 	p := h.create(nil)
 	h.leave(refuses("FULL"))
-	h.build(forward[first](h, "new", "room.reserve", "room.cancel"))
+	h.build(room[first](h, "new"))
 	p.WantCompleted().WantPath("full", "fullEnd").WantNoIncidents()
 	h.wantRuns(0)
 }
@@ -65,7 +65,7 @@ func TestChanging_codeGone_waiting(t *testing.T) {
 	h.create(nil).WantCompleted().WantPath("full", "fullEnd")
 	stop()
 	p := h.waiting()
-	h.build(forward[first](h, "new", "room.reserve", "room.cancel"))
+	h.build(room[first](h, "new"))
 	p.WantActive("wait").WantVariable("room", "new").WantNoIncidents()
 	h.wantRuns(1)
 }
@@ -90,7 +90,7 @@ func TestChanging_shape(t *testing.T) {
 	<-called
 	stop()
 	h.env.AdvanceClock(10 * time.Minute)
-	h.build(forward[first](h, "new", "room.reserve", "room.cancel"))
+	h.build(room[first](h, "new"))
 	p.WantIncident("reserve", "is under way as an external one")
 	h.wantRuns(0)
 }
@@ -99,7 +99,7 @@ func TestChanging_shape(t *testing.T) {
 func TestChanging_shape_waiting(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, model(""))
-	h.served(forward[first](h, "old", "room.reserve", "room.cancel"))
+	h.served(room[first](h, "old"))
 	p := h.waiting()
 	h.build(outside(h, "new"))
 	p.WantActive("wait").WantVariable("room", "new").WantNoIncidents()
@@ -111,7 +111,7 @@ func TestChanging_shape_done(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, model(""))
 	p := h.create(nil)
-	h.leave(forward[first](h, "old", "room.reserve", "room.cancel"))
+	h.leave(room[first](h, "old"))
 	h.build(outside(h, "new"))
 	p.WantActive("wait").WantVariable("room", "old").WantNoIncidents()
 	h.wantRuns(1)
@@ -122,7 +122,7 @@ func TestChanging_shape_undo(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, model(""))
 	p := h.served(outside(h, "old"))
-	h.build(forward[first](h, "new", "room.reserve", "room.cancel"))
+	h.build(room[first](h, "new"))
 	h.compensate()
 	p.WantCompleted().WantCompensated("cancel")
 	h.wantUndo(`new undoes "old" {Hotel:H-1 Nights:2}`)
@@ -132,7 +132,7 @@ func TestChanging_shape_undo(t *testing.T) {
 func TestChanging_shape_undoOutside(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, model(""))
-	p := h.served(forward[first](h, "old", "room.reserve", "room.cancel"))
+	p := h.served(room[first](h, "old"))
 	h.build(outside(h, "new"))
 	h.compensate()
 	p.WantCompleted().WantCompensated("cancel").WantNoIncidents()

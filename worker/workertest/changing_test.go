@@ -226,6 +226,11 @@ func forward[In any](h *house, build, jobType, undoType string) func(mux *worker
 	}
 }
 
+// room is forward under the job types of the model.
+func room[In any](h *house, build string) func(mux *worker.Mux) {
+	return forward[In](h, build, "room.reserve", "room.cancel")
+}
+
 // outside registers an external handler beside forward, compensated by a call.
 func outside(h *house, build string) func(mux *worker.Mux) {
 	return func(mux *worker.Mux) {

@@ -16,10 +16,10 @@ import (
 func TestChanging_undoOfOldEffect(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, model(""))
-	stop := h.build(forward[first](h, "old", "room.reserve", "room.cancel"))
+	stop := h.build(room[first](h, "old"))
 	p := h.create(map[string]any{"board": "half"}).WantActive("wait")
 	stop()
-	h.build(forward[withRequired](h, "new", "room.reserve", "room.cancel"))
+	h.build(room[withRequired](h, "new"))
 	h.compensate()
 	p.WantCompleted().WantCompensated("cancel")
 	h.wantUndo(`new undoes "old" {Hotel:H-1 Nights:2 Board:}`)
@@ -29,10 +29,10 @@ func TestChanging_undoOfOldEffect(t *testing.T) {
 func TestChanging_undoOfOldEffect_repeat(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, model(""))
-	p := h.served(forward[first](h, "old", "room.reserve", "room.cancel"))
+	p := h.served(room[first](h, "old"))
 	h.compensate()
-	h.leave(forward[first](h, "old", "room.reserve", "room.cancel"))
-	h.build(forward[withRequired](h, "new", "room.reserve", "room.cancel"))
+	h.leave(room[first](h, "old"))
+	h.build(room[withRequired](h, "new"))
 	p.WantCompleted().WantCompensated("cancel").WantNoIncidents()
 	h.wantUndo(`old undoes "old" {Hotel:H-1 Nights:2}`)
 }
@@ -46,23 +46,19 @@ func TestChanging_undoType(t *testing.T) {
 	h.compensate()
 	p.WantActive("cancel").WantNoIncidents() // job room.cancel: nobody serves it
 	h.wantNoUndo()
-	h.build(forward[first](h, "old", "room.reserve", "room.cancel"))
+	h.build(room[first](h, "old"))
 	p.WantCompleted().WantCompensated("cancel")
 	h.wantUndo(`old undoes "new" {Hotel:H-1 Nights:2}`)
 }
 
-// v1 is a build before the new job type, v1and2 one that has both, v2 one that dropped the old one.
-func v1(h *house, build string) func(mux *worker.Mux) {
-	return forward[first](h, build, "room.reserve", "room.cancel")
-}
-
+// v2 is a build that has the new job type alone, v1and2 one that has the old one too.
 func v2(h *house) func(mux *worker.Mux) {
 	return forward[withRequired](h, "v2", "room.reserve.v2", "room.cancel.v2")
 }
 
 func v1and2(h *house) func(mux *worker.Mux) {
 	return func(mux *worker.Mux) {
-		v1(h, "v1")(mux)
+		room[first](h, "v1")(mux)
 		v2(h)(mux)
 	}
 }
@@ -73,7 +69,7 @@ func TestChanging_jobType(t *testing.T) {
 	t.Parallel()
 	next := strings.NewReplacer("room.reserve", "room.reserve.v2", "room.cancel", "room.cancel.v2", `id="stay"`, `id="stay2"`).Replace(modelText(""))
 	h := newHouse(t, model(""), enginetest.Text("stay2.bpmn", next))
-	h.build(v1(h, "v1"))
+	h.build(room[first](h, "v1"))
 	h.build(v1and2(h))
 	p := h.create(nil).WantActive("wait").WantVariable("room", "v1")
 	var moved *enginetest.Instance
@@ -95,7 +91,7 @@ func TestChanging_jobType_repeat(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, model(""))
 	p := h.create(nil)
-	h.leave(v1(h, "old"))
+	h.leave(room[first](h, "old"))
 	h.build(v1and2(h))
 	p.WantActive("wait").WantVariable("room", "old").WantNoIncidents()
 	h.wantRuns(1)
@@ -105,13 +101,13 @@ func TestChanging_jobType_repeat(t *testing.T) {
 func TestChanging_jobType_dropped(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, model(""))
-	h.served(v1(h, "old"))
+	h.served(room[first](h, "old"))
 	p := h.waiting()
 	h.build(v2(h))
 	h.env.AdvanceClock(time.Hour)
 	p.WantActive("reserve").WantNoIncidents()
 	h.wantRuns(1)
-	h.build(v1(h, "old again"))
+	h.build(room[first](h, "old again"))
 	p.WantActive("wait").WantVariable("room", "old again")
 }
 
@@ -120,11 +116,11 @@ func TestChanging_jobType_dropped_repeat(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, model(""))
 	p := h.create(nil)
-	h.leave(v1(h, "old"))
+	h.leave(room[first](h, "old"))
 	h.build(v2(h))
 	h.env.AdvanceClock(time.Hour)
 	p.WantActive("reserve").WantNoIncidents()
-	h.build(v1(h, "old again"))
+	h.build(room[first](h, "old again"))
 	p.WantActive("wait").WantVariable("room", "old")
 	h.wantRuns(1)
 }
@@ -133,13 +129,13 @@ func TestChanging_jobType_dropped_repeat(t *testing.T) {
 func TestChanging_jobType_dropped_undo(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, model(""))
-	p := h.served(v1(h, "old"))
+	p := h.served(room[first](h, "old"))
 	h.build(v2(h))
 	h.compensate()
 	h.env.AdvanceClock(time.Hour)
 	p.WantActive("cancel").WantNoIncidents()
 	h.wantNoUndo()
-	h.build(v1(h, "old again"))
+	h.build(room[first](h, "old again"))
 	p.WantCompleted().WantCompensated("cancel")
 	h.wantUndo(`old again undoes "old" {Hotel:H-1 Nights:2}`)
 }
